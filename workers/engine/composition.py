@@ -8,6 +8,7 @@ of w_c (x_c - median_c) / std_c for raw and offset, of w_c x_c / std_c for steps
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from workers.errors import RewardError
@@ -21,9 +22,10 @@ class ItemScore:
 
     reward, std, components, values: on the reward scale; reward: transforms included. components: what each component
     adds; values: of every component before its weight. raw, offset, steps: in units of which one is worth `unit` on the
-    reward scale, 0 being at `zero`. step_scores: of process rewards (aggregations mean and min), each step's own score,
-    treated as a reward is. critiques: by component, of models that write and of judges. preferred: of two that were
-    compared by a model that can, how likely this one is the better.
+    reward scale, 0 being at `zero`; steps: as bounded as the reward is. step_scores: of process rewards (aggregations
+    mean and min), each step's own score, treated as a reward is. critiques: by component, of models that write and of
+    judges. preferred: of two that were compared by a model that can, how likely this one is the better. cut_tokens: of
+    the input, not read by the first model.
     """
 
     reward: float
@@ -38,6 +40,7 @@ class ItemScore:
     flags: tuple[str, ...] = ()
     tokens: int = 0
     cached_tokens: int = 0
+    cut_tokens: int = 0
     criteria: dict[str, float] | None = None
     step_scores: tuple[float, ...] = ()
     critiques: dict[str, str] = field(default_factory=dict)
@@ -133,12 +136,26 @@ def delta(score: ItemScore) -> ItemScore:
     return replace(score, steps=differences(score.steps), raw=raw, offset=0.0, reward=reward)
 
 
-def apply(transforms: Sequence[Transform], score: ItemScore, **details: Any) -> ItemScore:
+def apply(
+    transforms: Sequence[Transform], score: ItemScore, *, is_additive: bool = True, **details: Any
+) -> ItemScore:
     """An item's reward, already normalised, through the transforms in their order.
 
-    details: further fields of the result. Raises RewardError for pessimism without an ensemble.
+    What bounds the reward bounds steps too. is_additive: steps add up to the reward; else each has its own. details:
+    further fields of the result. Raises RewardError for pessimism without an ensemble.
     """
-    reward = score.reward
+    if any(isinstance(transform, Delta) for transform in transforms):
+        score = delta(score)
+    steps = score.steps
+    if any(isinstance(transform, Clip | Squash | Gate) for transform in transforms):
+        bound = bounded_steps if is_additive else bounded_scores
+        steps = bound(transforms, score)
+    reward = transformed(transforms, score.reward, score)
+    return replace(score, reward=reward, steps=steps, **details)
+
+
+def transformed(transforms: Sequence[Transform], reward: float, score: ItemScore) -> float:
+    """A reward through the transforms. score: of the item, whose standard deviation and values these look at."""
     for transform in transforms:
         if isinstance(transform, Clip):
             reward = clip(reward, transform.eta)
@@ -149,18 +166,34 @@ def apply(transforms: Sequence[Transform], score: ItemScore, **details: Any) -> 
         elif isinstance(transform, Gate):
             value = score.values[transform.component]
             reward = gate(reward, value, transform.at_least, transform.otherwise)
-        elif isinstance(transform, Delta):
-            score = delta(replace(score, reward=reward))
-            reward = score.reward
-        elif not isinstance(transform, Normalise):
+        elif not isinstance(transform, Normalise | Delta):
             raise TypeError(f"no function for the transform {transform!r}")
-    return replace(score, reward=reward, **details)
+    return reward
+
+
+def bounded_steps(transforms: Sequence[Transform], score: ItemScore) -> tuple[float, ...]:
+    """Each step's change of the transformed reward: what has gathered after any step is the transformed reward there,
+    less that before the first step. Repeating a good step gains no more than the transforms allow.
+
+    score: before the transforms; its steps add up to its reward. The same units.
+    """
+    rewards = [score.reward]
+    for step in reversed(score.steps):
+        rewards.append(rewards[-1] - score.unit * step)
+    bounded = [transformed(transforms, reward, score) for reward in reversed(rewards)]
+    return tuple((after - before) / score.unit for before, after in pairwise(bounded))
+
+
+def bounded_scores(transforms: Sequence[Transform], score: ItemScore) -> tuple[float, ...]:
+    """Of process rewards, whose steps do not add up: each step's own transformed reward, in units of `unit`."""
+    return tuple(step / score.unit for step in step_scores(transforms, score))
 
 
 def step_scores(transforms: Sequence[Transform], combined: ItemScore) -> tuple[float, ...]:
     """Of process rewards: each step's score as if it were the reward. combined: before transforms."""
-    rows = (replace(combined, reward=combined.zero + combined.unit * step) for step in combined.steps)
-    return tuple(apply(transforms, row).reward for row in rows)
+    return tuple(
+        transformed(transforms, combined.zero + combined.unit * step, combined) for step in combined.steps
+    )
 
 
 def _required_std(score: ItemScore) -> float:

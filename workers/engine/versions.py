@@ -10,6 +10,7 @@ from typing import Any
 from workers.engine.batcher import Batcher, ServedModel
 from workers.engine.composition import ItemScore, WeightedComponent, apply, combine, step_scores
 from workers.engine.fair_order import NO_CALLER, Caller
+from workers.engine.group_cuts import cut_groups_alike
 from workers.engine.judge_components import Ask, JudgeComponents, Opinion, judge_score, no_judge, readable
 from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
 from workers.engine.rules import rate
@@ -25,10 +26,13 @@ from workers.schema.endpoints import (
     JudgePart,
     Pessimism,
     RewardModelPart,
+    ToolMatch,
     Verifier,
 )
 from workers.schema.logistic import logistic
+from workers.schema.reading_flags import reading_flags
 from workers.text import Session
+from workers.text.policy_format import policy_format
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Prepared:
 
     criteria: what each model is asked to score, by its name. request_criteria: those the request asked for. judges: the
     judges to ask; judge_inputs: the items as these read them; truncated_for_judge: whether they leave something out.
-    caller: whose share of the queue the scoring takes.
+    caller: whose share of the queue the scoring takes. flags: by item, what is not read of it.
     """
 
     items: Sequence[ScoreInput]
@@ -49,12 +53,18 @@ class Prepared:
     judge_inputs: Sequence[Trajectory] = ()
     truncated_for_judge: Sequence[bool] = ()
     caller: Caller = NO_CALLER
+    flags: Sequence[tuple[str, ...]] = ()
 
     @property
     def tokens(self) -> int:
         """Of the model in whose tokens the endpoint counts; an item without any counts as one."""
         batch = next(iter(self.rendered.values()), [])
         return sum(max(rendered.tokens, 1) for rendered in batch) if batch else len(self.items)
+
+    def cut_tokens(self, index: int) -> int:
+        """The tokens of an item that the first model does not read."""
+        batch = next(iter(self.rendered.values()), None)
+        return 0 if batch is None else getattr(batch[index], "cut", 0)
 
     @property
     def truncated(self) -> int | None:
@@ -96,6 +106,7 @@ class Version:
         require_usable_models(spec, models)
         self.number = number
         self.spec = spec
+        self.policy_format = None if spec.policy_template is None else policy_format(spec.policy_template)
         self.models = models
         self._batcher = batcher
         self._on_close = on_close
@@ -114,6 +125,9 @@ class Version:
             if not isinstance(component, RewardModelPart | CriterionPart | Verifier | JudgePart)
         ]
         self._verifiers = [component for component in spec.components if isinstance(component, Verifier)]
+        self._reads_reference = any(
+            isinstance(component, ToolMatch | Verifier) for component in spec.components
+        )
         self._counted: list[Component] = [
             component
             for component in spec.components
@@ -182,7 +196,11 @@ class Version:
                     truncated.append(is_truncated)
             except RewardError as error:
                 raise error.at(f"{pointer}/{index}") from None
-        return Prepared(items, rendered, rule_scores, by_model, requested, judges, inputs, truncated, caller)
+        cut_groups_alike(items, rendered, {name: served.model for name, served in self.models.items()})
+        flags = [reading_flags(item, reads_reference=self._reads_reference) for item in items]
+        return Prepared(
+            items, rendered, rule_scores, by_model, requested, judges, inputs, truncated, caller, flags
+        )
 
     async def score(self, prepared: Prepared) -> list[ItemScore]:
         """Scores in order. Raises Overloaded, or RewardError with the pointer `/<index>` of the bad item."""
@@ -298,9 +316,14 @@ class Version:
         score = apply(
             self.spec.transforms,
             combined,
-            flags=self._flags(models, combined.std, steps, is_truncated=is_truncated),
+            is_additive=self.aggregation not in ("mean", "min"),
+            flags=(
+                *self._flags(models, combined.std, steps, is_truncated=is_truncated),
+                *prepared.flags[index],
+            ),
             tokens=sum(score.tokens for score in models.values()),
             cached_tokens=sum(score.cached_tokens for score in models.values()),
+            cut_tokens=prepared.cut_tokens(index),
             criteria=None
             if criterion_model is None
             else {name: models[criterion_model].criteria[name] for name in prepared.request_criteria},

@@ -64,12 +64,16 @@ class Described:
         """By which criteria comparisons say whether its rewards are right; None: overall."""
         return {self.manifest.get("criterion")}
 
-    def render(self, content: Content, *, session: Session | None = None) -> Any:
+    def render(
+        self, content: Content, *, session: Session | None = None, task_tokens: int | None = None
+    ) -> Any:
         """What the backbone reads of an item; no tensor is touched. Raises RewardError for what it cannot read.
 
-        session: which growing trajectory it is of; a hint for the cache.
+        session: which growing trajectory it is of; a hint for the cache. task_tokens: at most so many for the task, as
+        `task_room` of another item with the same task says.
         """
-        rendered = self.renderer.render(content)
+        limit = {} if task_tokens is None else {"task_tokens": task_tokens}
+        rendered = self.renderer.render(content, **limit)
         if session is not None and isinstance(rendered, Tokens):
             return replace(rendered, session=session)
         return rendered

@@ -11,7 +11,8 @@ from typing import Annotated, Any, get_args
 import msgspec
 
 from workers.errors import InvalidRecord
-from workers.schema.decode import convert, finite, require_list, require_object
+from workers.schema.chat_text.formats import ALIASES, FORMATS, named_format
+from workers.schema.decode import convert, finite, optional_str, require_list, require_object
 from workers.schema.patterns import compiled
 
 # An item is `uncertain` when the ensemble's standard deviation passes half of that of the training rewards:
@@ -166,8 +167,13 @@ Transform = Normalise | Clip | Squash | Delta | Gate | Pessimism
 
 
 class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """policy_template: the chat template of the policy whose text trainers send: a known family's name (`qwen3`,
+    `llama3`, ...), or a tokenizer folder on the server. Roles are then read in responses too.
+    """
+
     components: tuple[Component, ...]
     transforms: tuple[Transform, ...] = (Normalise(),)
+    policy_template: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -206,13 +212,14 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             else component
             for component in self.components
         )
-        return EndpointSpec(parts, self.transforms)
+        return EndpointSpec(parts, self.transforms, self.policy_template)
 
     def to_builtins(self) -> dict[str, Any]:
         """Defaults written out: what a revision means must not change with them. What is None is left out."""
         built: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         parts = ("components", "transforms")
-        return {
+        named = {} if self.policy_template is None else {"policy_template": self.policy_template}
+        return named | {
             part: [
                 {key: value for key, value in component.items() if value is not None}
                 for component in built[part]
@@ -224,14 +231,16 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def parse_spec(value: Any, *, pointer: str = "") -> EndpointSpec:
     """The spec of a decoded JSON object; `normalise` first unless it is given. Raises InvalidRecord."""
     value = require_object(value, pointer=pointer)
-    unknown = next((key for key in value if key not in ("components", "transforms")), None)
+    known = ("components", "transforms", "policy_template")
+    unknown = next((key for key in value if key not in known), None)
     if unknown is not None:
         raise InvalidRecord(
-            f"unknown key {unknown!r}; known are components, transforms.", pointer=f"{pointer}/{unknown}"
+            f"unknown key {unknown!r}; known are {', '.join(known)}.", pointer=f"{pointer}/{unknown}"
         )
     spec = EndpointSpec(
         components=_components(value.get("components"), f"{pointer}/components"),
         transforms=parse_transforms(value.get("transforms", []), pointer=f"{pointer}/transforms"),
+        policy_template=_policy_template(value.get("policy_template"), f"{pointer}/policy_template"),
     )
     _require_sense(spec, pointer)
     return spec
@@ -250,6 +259,17 @@ def parse_transforms(value: Any, *, pointer: str = "") -> tuple[Transform, ...]:
             )
     return tuple(
         transforms if transforms and isinstance(transforms[0], Normalise) else [Normalise(), *transforms]
+    )
+
+
+def _policy_template(value: Any, at: str) -> str | None:
+    name = optional_str(value, pointer=at)
+    if name is None or named_format(name) is not None or "/" in name:
+        return name
+    known = ", ".join([*FORMATS, *ALIASES])
+    raise InvalidRecord(
+        f"unknown chat template {name[:60]!r}; known are {known}; or the path of a tokenizer folder.",
+        pointer=at,
     )
 
 

@@ -48,9 +48,20 @@ class TrajectoryId:
 Content = Trajectory | Text | TokenIds | Features | TrajectoryId
 
 
+@dataclass(frozen=True, slots=True)
+class RenderedText:
+    """Text as it was sent, which chat templates may have rendered. prompt: None where `response` is all of it."""
+
+    prompt: str | None
+    response: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreInput:
-    """group: items of the same prompt. session: this trajectory grows. logprobs: sums over the response, in nats."""
+    """group: items of the same prompt. session: this trajectory grows. logprobs: sums over the response, in nats.
+
+    flags: what reading the item left out or took for granted. rendered: the text it was read from, if any.
+    """
 
     content: Content
     reference: str | None = None
@@ -59,6 +70,8 @@ class ScoreInput:
     logprob: float | None = None
     ref_logprob: float | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    rendered: RenderedText | None = None
 
     def with_content(self, content: Content) -> "ScoreInput":
         return dataclasses.replace(self, content=content)
@@ -83,10 +96,14 @@ def parse_item(
             f"unknown key {unknown!r}; an item may have {', '.join([*FORMS, *OPTIONS])}.",
             pointer=f"{pointer}/{unknown}",
         )
-    options = {name: optional_str(value.get(name), pointer=f"{pointer}/{name}") for name in OPTIONS[:3]}
+    reference, group, session = (
+        optional_str(value.get(name), pointer=f"{pointer}/{name}") for name in OPTIONS[:3]
+    )
     return ScoreInput(
         content=_content(forms[0], value, task, pointer),
-        **options,
+        reference=reference,
+        group=group,
+        session=session,
         logprob=finite(value.get("logprob"), pointer=f"{pointer}/logprob"),
         ref_logprob=finite(value.get("ref_logprob"), pointer=f"{pointer}/ref_logprob"),
         metadata=require_object(value.get("metadata") or {}, pointer=f"{pointer}/metadata"),

@@ -43,12 +43,15 @@ class Chunks(UnsharedInput):
 
     reads: by agent_step, the chunk its value is read at: its last one, observations included; None if dropped.
     start: how many chunks come before the first agent step; the baseline is read at the last of them.
+    cut: tokens that were left out. task_room: the tokens that the task's chunks may have, where some were left out.
     """
 
     chunks: tuple[Chunk, ...]
     reads: tuple[int | None, ...]
     start: int
     truncated: bool
+    cut: int = 0
+    task_room: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -117,8 +120,11 @@ class ChunkRenderer:
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
 
-    def render(self, content: Content) -> Chunks:
-        """Raises RewardError for content that has no text or no agent step, and for ids outside the vocabulary."""
+    def render(self, content: Content, *, task_tokens: int | None = None) -> Chunks:
+        """Raises RewardError for content that has no text or no agent step, and for ids outside the vocabulary.
+
+        task_tokens: at most so many for the task of a trajectory.
+        """
         if isinstance(content, Features):
             raise RewardError(
                 "this model reads text; send messages, text or a trajectory.", pointer="/features"
@@ -130,7 +136,7 @@ class ChunkRenderer:
             content = Trajectory(steps=(step,), task=Task(id=""))
         if not content.agent_steps:
             raise RewardError("the trajectory has no agent step, so there is nothing to score.")
-        return self._finish(list(self._chunks(content)))
+        return self._finish(list(self._chunks(content)), task_tokens)
 
     def count(self, text: str) -> int:
         return len(self.token_ids(text))
@@ -190,29 +196,40 @@ class ChunkRenderer:
             ids = ids[1:-1]
         return self._split(ids)
 
-    def _finish(self, chunks: list[Chunk]) -> Chunks:
+    def _finish(self, chunks: list[Chunk], task_tokens: int | None = None) -> Chunks:
         total = 1 + max(chunk.agent_step for chunk in chunks if chunk.agent_step is not None)
         while chunks[-1].agent_step is None:  # nothing is read after the last agent step
             chunks.pop()
-        kept, truncated = self._fit(chunks)
+        kept, task_room = self._fit(chunks, task_tokens)
+        truncated = kept is not chunks
         last = {chunk.agent_step: place for place, chunk in enumerate(kept) if chunk.agent_step is not None}
         start = next(place for place, chunk in enumerate(kept) if chunk.agent_step is not None)
         start -= truncated and kept[start - 1].step == -1  # the gap belongs to what comes after the task
-        return Chunks(tuple(kept), tuple(last.get(index) for index in range(total)), start, truncated)
+        reads = tuple(last.get(index) for index in range(total))
+        cut = max(0, _size_of(chunks) - _size_of(kept))
+        return Chunks(tuple(kept), reads, start, truncated, cut, task_room)
 
-    def _fit(self, chunks: list[Chunk]) -> tuple[list[Chunk], bool]:
+    def _fit(self, chunks: list[Chunk], task_tokens: int | None) -> tuple[list[Chunk], int | None]:
         """Too long: the task (the chunks before the first agent step) and the latest chunks stay, with a gap."""
-        if sum(len(chunk.ids) + FRAME for chunk in chunks) <= self.max_tokens:
-            return chunks, False
+        start = next(place for place, chunk in enumerate(chunks) if chunk.agent_step is not None)
+        is_limited = task_tokens is not None and _size_of(chunks[:start]) > task_tokens
+        if _size_of(chunks) <= self.max_tokens and not is_limited:
+            return chunks, None
         gap = self._chunk(self.token_ids(GAP_TEXT), Segment(GAP_TEXT, "gap").source, -1, None)
         room = self.max_tokens - len(gap.ids) - FRAME
-        start = next(place for place, chunk in enumerate(chunks) if chunk.agent_step is not None)
-        rest = sum(len(chunk.ids) + FRAME for chunk in chunks[start:])
+        rest = _size_of(chunks[start:])
         latest = len(chunks[-1].ids) + FRAME
-        head = _prefix(chunks[:start], room - min(rest, max(latest, room // 2)))
-        used = sum(len(chunk.ids) + FRAME for chunk in chunks[:head])
+        task_room = room - min(rest, max(latest, room // 2))
+        if task_tokens is not None:
+            task_room = min(task_room, task_tokens)
+        head = _prefix(chunks[:start], task_room)
+        used = _size_of(chunks[:head])
         tail = _prefix(chunks[: start - 1 if start else None : -1], room - used)
-        return [*chunks[:head], gap, *chunks[len(chunks) - tail :]], True
+        return [*chunks[:head], gap, *chunks[len(chunks) - tail :]], task_room if head < start else None
+
+
+def _size_of(chunks: Sequence[Chunk]) -> int:
+    return sum(len(chunk.ids) + FRAME for chunk in chunks)
 
 
 def _prefix(chunks: list[Chunk], room: int) -> int:

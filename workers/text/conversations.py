@@ -39,13 +39,18 @@ _LEAST = 32  # tokens below which nothing is worth reading
 
 @dataclass(frozen=True)
 class Tokens:
-    """ids as the model reads them. start: where the baseline is read, None if nothing precedes the agent."""
+    """ids as the model reads them. start: where the baseline is read, None if nothing precedes the agent.
+
+    cut: tokens that were left out. task_room: what the task was cut to, if it was.
+    """
 
     ids: tuple[int, ...]
     reads: tuple[int | None, ...]
     start: int | None
     truncated: bool
     session: Session | None = None
+    cut: int = 0
+    task_room: int | None = None
 
     @property
     def places(self) -> list[int]:
@@ -100,8 +105,11 @@ class ConversationRenderer:
         self.dialect = Dialect.of(self._shown, special)
         self.rewrites = self._is_rewriting()
 
-    def render(self, content: Content) -> Tokens:
-        """Raises RewardError for content without text or agent step, and for ids outside the vocabulary."""
+    def render(self, content: Content, *, task_tokens: int | None = None) -> Tokens:
+        """Raises RewardError for content without text or agent step, and for ids outside the vocabulary.
+
+        task_tokens: at most so many for the task of a trajectory.
+        """
         if isinstance(content, Features):
             raise RewardError(
                 "this model reads text; send messages, text or a trajectory.", pointer="/features"
@@ -109,10 +117,10 @@ class ConversationRenderer:
         if isinstance(content, TokenIds):
             return self._one_step(self._checked(content.ids))
         if isinstance(content, Text):
-            return self._one_step(self._with_bos(self.encode(content.text)))
+            return self._one_step(self._with_bos(self.encode(self._closed(content.text))))
         if not content.agent_steps:
             raise RewardError("the trajectory has no agent step, so there is nothing to score.")
-        return self._conversation(content)
+        return self._conversation(content, task_tokens)
 
     def question(self, steps: Sequence[Step]) -> list[int]:
         """The ids of what precedes the agent's next word, after these steps."""
@@ -150,28 +158,31 @@ class ConversationRenderer:
         )
         return {rendered.ids[read] for read in rendered.reads if read is not None}
 
-    def _conversation(self, trajectory: Trajectory) -> Tokens:
+    def _conversation(self, trajectory: Trajectory, task_tokens: int | None) -> Tokens:
         agent = trajectory.agent_steps
         steps = trajectory.steps[: agent[-1] + 1]  # nothing is read after the last agent step
         places: list[int | None] = list(range(len(steps)))
         ids, ends = self._ids(steps)
-        truncated = len(ids) > self.max_tokens
-        room = self.max_tokens
-        while len(ids) > self.max_tokens:
+        size, room, task_room = len(ids), self.max_tokens, None
+        is_limited = task_tokens is not None
+        while len(ids) > self.max_tokens or is_limited:
             if room < _LEAST:
                 raise RewardError(
                     f"max_tokens = {self.max_tokens} leaves no room for the chat template; increase it."
                 )
-            fitted = fit(steps, room, self.count, self._shorten)
-            places = [place for place, _ in fitted]
-            ids, ends = self._ids([step for _, step in fitted])
+            fitted = fit(steps, room, self.count, self._shorten, task_tokens)
+            places, task_room = [place for place, _ in fitted.kept], fitted.task_room
+            ids, ends = self._ids([step for _, step in fitted.kept])
             room -= max(8, len(ids) - self.max_tokens)
+            is_limited = False
         read = dict(zip((place for place in places if place in agent), ends[1:], strict=True))
         return Tokens(
             tuple(ids),
             tuple(read[place] - 1 if place in read else None for place in agent),
             ends[0] - 1 if ends[0] else None,
-            truncated,
+            size > len(ids),
+            cut=max(0, size - len(ids)),
+            task_room=task_room,
         )
 
     def _ids(self, steps: Sequence[Step]) -> tuple[list[int], list[int]]:
@@ -246,16 +257,34 @@ class ConversationRenderer:
             raise RewardError(f"the decoder's chat template shows no conversation: {error}.") from error
         return not all(map(text.startswith, ends))
 
+    def _closed(self, text: str) -> str:
+        """A text that ends with the mark of a closed turn, with the whitespace that the template writes after it: the
+        value is read at the last token."""
+        mark = self._closing.rstrip()
+        return text + self._closing[len(mark) :] if mark and text.endswith(mark) else text
+
+    @cached_property
+    def _closing(self) -> str:
+        """What the template writes after the agent's words."""
+        try:
+            text = self._show(
+                [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": _MARK}]
+            )
+        except (TemplateError, TypeError, KeyError, ValueError):
+            return ""
+        return text.rpartition(_MARK)[2]
+
     def _one_step(self, ids: list[int]) -> Tokens:
         """Text and ids: one agent step. Too long: its middle goes, so that the beginning and the end are read."""
-        truncated = len(ids) > self.max_tokens
+        size = len(ids)
+        truncated = size > self.max_tokens
         if truncated:
             gap = self.encode(GAP_TEXT)
             half = (self.max_tokens - len(gap)) // 2
             ids = [*ids[:half], *gap, *ids[len(ids) - (self.max_tokens - len(gap) - half) :]]
         if not ids:
             raise RewardError("there is no text to score, and this model's tokenizer adds nothing to it.")
-        return Tokens(tuple(ids), (len(ids) - 1,), None, truncated)
+        return Tokens(tuple(ids), (len(ids) - 1,), None, truncated, cut=size - len(ids))
 
     def _checked(self, ids: tuple[int, ...]) -> list[int]:
         size = self._backend.get_vocab_size()

@@ -1,10 +1,11 @@
 """Too long: the task and the latest steps stay, what is between them goes, and the gap is marked."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from workers.schema import ObservationResult, Part, Step, ToolCall
+from workers.schema import Part, Step, ToolCall
 from workers.text.segments import GAP_TEXT, parts_text
 
 GAP = Step(source="user", message=(Part(text=GAP_TEXT),))
@@ -13,21 +14,35 @@ Count = Callable[[str], int]
 Shorten = Callable[[str, int], str]
 
 
-def fit(steps: Sequence[Step], room: int, count: Count, shorten: Shorten) -> list[tuple[int | None, Step]]:
-    """Steps of about `room` tokens with their places, the gap's being None. The last step must be an agent's.
+@dataclass(frozen=True, slots=True)
+class FittedSteps:
+    """kept: steps with their places, the gap's being None. task_room: tokens that the task was cut to, if it was."""
 
-    The task (what stands before the first agent step) gets at most half of the room, the last step all that is left;
-    a text that is too long for that loses its middle.
+    kept: list[tuple[int | None, Step]]
+    task_room: int | None
+
+
+def fit(
+    steps: Sequence[Step], room: int, count: Count, shorten: Shorten, task_tokens: int | None = None
+) -> FittedSteps:
+    """Steps of about `room` tokens. The last step must be an agent's.
+
+    The task (what stands before the first agent step) gets what the steps leave, at least half of the room; the last
+    step all that is then left; a text that is too long loses its middle. task_tokens: at most so many for the task, so
+    that answers to one task can be shown the same of it.
     """
     sizes = [sum(map(count, _texts(step))) + _BESIDE * (1 + len(step.observation)) for step in steps]
     first = next(index for index, step in enumerate(steps) if step.source == "agent")
-    head = list(steps[:first])
-    if sum(sizes[:first]) > room // 2:
-        head = _cut(head, room // 2, count, shorten)
-        left = room - room // 2
-    else:
-        left = room - sum(sizes[:first])
-    left -= count(GAP_TEXT) + _BESIDE
+    head, task, rest = list(steps[:first]), sum(sizes[:first]), sum(sizes[first:])
+    task_room = max(room // 2, room - rest)
+    if task_tokens is not None:
+        task_room = min(task_room, task_tokens)
+    is_cut = task > task_room
+    if is_cut:
+        head = _cut(head, task_room, count, shorten)
+    left = room - (task_room if is_cut else task)
+    if rest > left:
+        left -= count(GAP_TEXT) + _BESIDE
     last = list(steps[-1:])
     if sizes[-1] > left:
         last = _cut(last, left, count, shorten)
@@ -39,7 +54,8 @@ def fit(steps: Sequence[Step], room: int, count: Count, shorten: Shorten) -> lis
     kept: list[tuple[int | None, Step]] = list(enumerate(head))
     if tail > first:
         kept.append((None, GAP))
-    return kept + list(zip(range(tail, len(steps)), [*steps[tail:-1], *last], strict=True))
+    kept += zip(range(tail, len(steps)), [*steps[tail:-1], *last], strict=True)
+    return FittedSteps(kept, task_room if is_cut else None)
 
 
 def _cut(steps: list[Step], room: int, count: Count, shorten: Shorten) -> list[Step]:
@@ -74,8 +90,7 @@ def _shortened(step: Step, change: Callable[[str], str]) -> Step:
         reasoning=change(step.reasoning) if step.reasoning else step.reasoning,
         tool_calls=tuple(_call(call, change) for call in step.tool_calls),
         observation=tuple(
-            ObservationResult(content=_parts(result.content, change), call_id=result.call_id)
-            for result in step.observation
+            replace(result, content=_parts(result.content, change)) for result in step.observation
         ),
     )
 

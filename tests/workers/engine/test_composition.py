@@ -83,6 +83,55 @@ def test_delta_by_hand() -> None:
     assert sum(after.steps) == after.raw - after.offset
 
 
+step_lists = st.lists(st.floats(-10, 10), min_size=1, max_size=80)
+
+
+def gathered(transforms: tuple[Any, ...], steps: list[float], unit: float, start: float) -> list[float]:
+    """Accumulated step reward on the reward scale, of an item whose reward before its first step is `start`."""
+    score = item_score(start + unit * math.fsum(steps), steps=tuple(steps), unit=unit)
+    return list(accumulate(unit * step for step in apply(transforms, score).steps))
+
+
+@given(step_lists, positive, numbers, numbers)
+def test_steps_gather_no_more_than_clip_allows(
+    steps: list[float], unit: float, start: float, eta: float
+) -> None:
+    found = gathered((Normalise(), Clip(eta=eta)), steps, unit, start)
+    most = -clip(start, eta)  # from where the trajectory starts up to the bound
+    slack = 1e-9 * (1 + abs(start) + abs(eta) + unit * sum(map(abs, steps)))
+    assert max(found) <= most + slack
+    assert found[-1] == pytest.approx(
+        clip(start + unit * math.fsum(steps), eta) - clip(start, eta), abs=slack
+    )
+
+
+@given(step_lists, positive, numbers, positive)
+def test_steps_gather_no_more_than_squash_allows(
+    steps: list[float], unit: float, start: float, scale: float
+) -> None:
+    found = gathered((Normalise(), Squash(scale=scale)), steps, unit, start)
+    assert max(map(abs, found)) <= 2 * scale + 1e-6 * (1 + scale)
+
+
+def test_repeating_a_good_step_gains_nothing_past_the_bound() -> None:
+    assert gathered((Normalise(), Clip(eta=0.0)), [0.83] * 80, 1.0, -1.0)[-1] == pytest.approx(1.0)
+    assert gathered((Normalise(), Clip(eta=0.0)), [0.83] * 80, 1.0, 0.0)[-1] == 0.0
+    assert gathered((Normalise(),), [0.83] * 80, 1.0, 0.0)[-1] == pytest.approx(66.4)
+
+
+def test_steps_behind_a_closed_gate_gain_nothing() -> None:
+    score = item_score(3.0, steps=(1.0, 2.0), values={"verified": 0.0})
+    assert apply((Normalise(), Gate(component="verified")), score).steps == (0.0, 0.0)
+
+
+@given(step_lists, numbers)
+def test_process_rewards_are_bounded_one_by_one(steps: list[float], eta: float) -> None:
+    score = item_score(0.0, steps=tuple(steps), unit=0.5, zero=1.0)
+    found = apply((Normalise(), Clip(eta=eta)), score, is_additive=False).steps
+    assert [0.5 * step for step in found] == pytest.approx([clip(1 + 0.5 * step, eta) for step in steps])
+    assert sum(found) <= 0
+
+
 def test_in_their_order() -> None:
     given_ = item_score(1.5, std=0.25, values={"verified": 0.4})
     steps = (Normalise(), Pessimism(k=2), Gate(component="verified", otherwise=-3))

@@ -1,0 +1,78 @@
+"""What no model reads of an item, by name: nothing that was sent is left out silently."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from workers.schema.chat_text import IN_TEXT, mentions_marks
+from workers.schema.items import Content, ScoreInput, Text
+from workers.schema.patterns import TextPattern
+from workers.schema.records import Part, Step, Trajectory
+from workers.schema.tool_results import has_orphans
+
+_READ = frozenset(("role", "refusal", "tool_call_id"))
+_READ_OF_RESULTS = _READ | {"name"}
+_READ_OF_CALLS = frozenset(("type", "index", "id", "item_id", "item_type"))
+_NAMES = {"name": "speaker"}
+_UNUSUAL = TextPattern(r"[^A-Za-z0-9_.-]")
+_LONGEST = 40
+
+
+def reading_flags(item: ScoreInput, *, reads_reference: bool) -> tuple[str, ...]:
+    """reads_reference: whether a component compares with the reference answer."""
+    flags = dict.fromkeys((*item.flags, *_of_content(item.content)))
+    if item.reference is not None and not reads_reference:
+        flags["unread:reference"] = None
+    return tuple(flags)
+
+
+def _of_content(content: Content) -> Iterable[str]:
+    if isinstance(content, Text):
+        return (IN_TEXT,) if mentions_marks(content.text) else ()
+    return _of_trajectory(content) if isinstance(content, Trajectory) else ()
+
+
+def _of_trajectory(trajectory: Trajectory) -> Iterable[str]:
+    agent = trajectory.agent_steps
+    if not agent:
+        return
+    steps = trajectory.steps[: agent[-1] + 1]
+    for step in steps:
+        yield from _of_step(step)
+    if has_orphans(steps):
+        yield "orphan_result"
+    if any(mentions_marks(step.text) for step in steps if step.source == "agent"):
+        yield IN_TEXT
+    if len(steps) < len(trajectory.steps):
+        yield "unread:after_last_agent_step"
+    last = steps[-1]
+    if not (last.message or last.reasoning or last.tool_calls or last.features) or _is_blank(last):
+        yield "empty_response"
+
+
+def _is_blank(step: Step) -> bool:
+    has_words = any(part.text or part.type != "text" for part in step.message)
+    return not (has_words or step.reasoning or step.tool_calls or step.features)
+
+
+def _of_step(step: Step) -> Iterable[str]:
+    yield from _of_parts(step.message)
+    yield from _of_fields(step.extra.get("message"), _READ)
+    for call in step.tool_calls:
+        yield from _of_fields(call.extra.get("call"), _READ_OF_CALLS)
+    for result in step.observation:
+        yield from _of_parts(result.content)
+        yield from _of_fields(result.extra.get("message"), _READ_OF_RESULTS)
+
+
+def _of_parts(parts: Iterable[Part]) -> Iterable[str]:
+    return (f"unread:{part.type}" for part in parts if part.type != "text")
+
+
+def _of_fields(given: Any, read: frozenset[str]) -> Iterable[str]:
+    """Fields of a message that have no place of their own. Empty ones say nothing."""
+    if not isinstance(given, Mapping):
+        return
+    for key, value in given.items():
+        if key not in read and value is not False and value not in (None, "", [], {}):
+            name = _UNUSUAL.sub("_", _NAMES.get(key) or str(key))[:_LONGEST]
+            yield f"unread:{name}"
