@@ -9,7 +9,7 @@ from touchstone_client.rewards import AsyncRewardClient, RewardClient
 from touchstone_client.trajectories import Ingested, ingest
 from touchstone_client.trl import trl_reward, trl_reward_async
 from touchstone_client.values import Comparison, Item, Ranking, Result, Scores
-from touchstone_client.verl import verl_compute_score
+from touchstone_client.verl import verl_compute_score, verl_compute_score_sync
 
 __all__ = [
     "ESTIMATORS",
@@ -36,4 +36,5 @@ __all__ = [
     "trl_reward",
     "trl_reward_async",
     "verl_compute_score",
+    "verl_compute_score_sync",
 ]

@@ -6,6 +6,7 @@
 Every estimator takes the roll-outs of one group and gives an advantage for each, and for each of its steps.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,14 @@ class Advantage:
     steps: tuple[float, ...]
 
 
+class InvalidOption(ValueError):
+    """name: of the option."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
 Estimator = Callable[..., list[Advantage]]
 
 
@@ -41,10 +50,16 @@ def advantages(
     """One list for each group, in order. options: those of the estimator. Raises ValueError for invalid input."""
     if estimator not in ESTIMATORS:
         raise ValueError(f"unknown estimator {estimator!r}; known are {', '.join(ESTIMATORS)}")
+    _check_options(estimator, options)
     try:
         found = [ESTIMATORS[estimator](group, **options) for group in groups]
-    except (TypeError, ArithmeticError) as error:
-        raise ValueError(f"{estimator}: {error}") from error
+    except ZeroDivisionError as error:
+        raise ValueError(
+            f"{estimator}: the rewards of a group are equal and eps is {options.get('eps')}, so there is nothing to "
+            "divide by; give eps a value above 0"
+        ) from error
+    except ArithmeticError as error:
+        raise ValueError(f"{estimator}: the rewards are too large to compute with") from error
     if not all(
         math.isfinite(number)
         for group in found
@@ -53,6 +68,33 @@ def advantages(
     ):
         raise ValueError(f"{estimator}: the rewards are too large to be distinguished in floating point")
     return found
+
+
+def _check_options(estimator: str, options: Mapping[str, Any]) -> None:
+    """Raises InvalidOption for an option that the estimator does not have, and for a value that is not of its kind."""
+    taken = {
+        name: parameter.default
+        for name, parameter in inspect.signature(ESTIMATORS[estimator]).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    for name, value in options.items():
+        if name not in taken:
+            known = f"its options are {', '.join(taken)}" if taken else "it has no options"
+            raise InvalidOption(f"{estimator} has no option {name!r}; {known}", name)
+        wanted = _wanted(name, taken[name], value)
+        if wanted is not None:
+            raise InvalidOption(f"{name} is {value!r}; it must be {wanted}", name)
+
+
+def _wanted(name: str, usual: Any, value: Any) -> str | None:
+    """What the value of an option should be; None where it is that."""
+    if isinstance(usual, bool):
+        return None if isinstance(value, bool) else "true or false"
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return "a finite number"
+    if name == "eps" and value < 0:
+        return "at least 0"
+    return "from 0 to 1" if name == "gamma" and not 0 <= value <= 1 else None
 
 
 def grpo(group: Sequence[Rollout], *, scale: bool = True, eps: float = 1e-4) -> list[Advantage]:

@@ -13,51 +13,68 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from touchstone_client.alignment import align
 from touchstone_client.retries import PATIENT, Retries
 from touchstone_client.rewards import RewardClient
 from touchstone_client.transport import Key
-from touchstone_client.values import Item, Result
+from touchstone_client.values import Item, Result, reference_of
 
 RewardFunc = Callable[..., dict[str, Any]]
-_LONGEST_MARK = 64  # a tokenizer may put its beginning-of-text mark before the prompt
 
 
 def openrlhf_reward_func(
-    url: str, endpoint: str, key: Key, *, run: str | None = None, retries: Retries = PATIENT
+    url: str,
+    endpoint: str,
+    key: Key,
+    *,
+    run: str | None = None,
+    version: int | None = None,
+    retries: Retries = PATIENT,
 ) -> RewardFunc:
-    """The response is the query without its prompt; with an empty prompt the query is scored as text."""
-    client = RewardClient(url, endpoint, key, run=run, retries=retries)
+    """The response is the query without its prompt; with an empty prompt the query is scored as text.
+
+    version: the only revision of the endpoint that may answer.
+    """
+    client = RewardClient(url, endpoint, key, run=run, version=version, retries=retries)
 
     def reward_func(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **more: Any
     ) -> dict[str, Any]:
-        items = [
-            to_item(query, prompt, label)
-            for query, prompt, label in zip(queries, prompts, labels, strict=True)
-        ]
-        return to_reply(client.score(items, steps=False).results)
+        items, inexact = [], []
+        for query, prompt, label in zip(queries, prompts, labels, strict=True):
+            item, is_exact = to_item(query, prompt, label)
+            items.append(item)
+            inexact.append(not is_exact)
+        return to_reply(client.score(items, steps=False).results, inexact)
 
     weakref.finalize(reward_func, client.close)
     return reward_func
 
 
-def to_item(query: str, prompt: str, label: Any) -> Item:
-    """Raises ValueError where the query does not begin with its prompt."""
-    reference = {"reference": label} if isinstance(label, str) else {}
+def to_item(query: str, prompt: str, label: Any) -> tuple[Item, bool]:
+    """The item, and whether the query has its prompt letter for letter. Raises ValueError where it does not begin with
+    its prompt."""
+    reference = reference_of(label)
     if not prompt:
-        return {"text": query} | reference
-    start = query.find(prompt)
-    if not 0 <= start <= _LONGEST_MARK:
-        raise ValueError("the query does not begin with its prompt, so its response is unknown")
-    return {"prompt": prompt, "response": query[start + len(prompt) :]} | reference
+        return {"text": query} | reference, True
+    aligned = align(query, prompt)
+    if aligned is None:
+        raise ValueError(
+            "the query does not begin with its prompt, nor with the end of it, so its response is unknown"
+        )
+    return {"prompt": prompt, "response": aligned.response} | reference, aligned.is_exact
 
 
-def to_reply(results: Sequence[Result]) -> dict[str, Any]:
-    """rewards: tensors where torch is installed, as OpenRLHF's examples return them; else lists."""
+def to_reply(results: Sequence[Result], inexact: Sequence[bool]) -> dict[str, Any]:
+    """rewards: tensors where torch is installed, as OpenRLHF's examples return them; else lists. inexact: which queries
+    were aligned with their prompts."""
     rewards = [result.reward for result in results]
     logs = {
         "raw_reward": [result.raw for result in results],
         "truncated": [float("truncated" in result.flags) for result in results],
+        "flagged": [
+            float(bool(result.flags) or aligned) for result, aligned in zip(results, inexact, strict=True)
+        ],
     }
     tensor = _tensor()
     return {

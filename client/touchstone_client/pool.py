@@ -36,12 +36,20 @@ class Pool:
         *,
         run: str | None = None,
         policy_version: str | None = None,
+        version: int | None = None,
         retries: Retries = PATIENT,
         batch: int = 64,
         wait_seconds: float = 0.005,
     ) -> None:
         self._client = RewardClient(
-            url, endpoint, key, run=run, policy_version=policy_version, batch=batch, retries=retries
+            url,
+            endpoint,
+            key,
+            run=run,
+            policy_version=policy_version,
+            version=version,
+            batch=batch,
+            retries=retries,
         )
         self._batch, self._wait = batch, wait_seconds
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopQueue] = (

@@ -1,5 +1,6 @@
 """Rewards for trajectories: the client, for threads and for asyncio."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -8,6 +9,7 @@ from urllib.parse import quote
 import httpx
 
 from touchstone_client.advantages import Advantage
+from touchstone_client.errors import Refused
 from touchstone_client.retries import PATIENT, Retries
 from touchstone_client.transport import TIMEOUT, AsyncCaller, Caller, Key
 from touchstone_client.values import (
@@ -22,20 +24,42 @@ from touchstone_client.values import (
     read_scores,
 )
 
+logger = logging.getLogger("touchstone_client")
+
 
 class _Requests:
-    """The requests of both clients. run, policy_version: the policy run and version of the items, to measure drift."""
+    """The requests of both clients. run, policy_version: the policy run and version of the items, to measure drift.
 
-    def __init__(self, endpoint: str, run: str | None, policy_version: str | None, batch: int) -> None:
+    version: the revision of the endpoint that has to answer.
+    """
+
+    def __init__(
+        self, endpoint: str, run: str | None, policy_version: str | None, batch: int, version: int | None
+    ) -> None:
         if batch < 1:
             raise ValueError(f"batch is {batch}; it must be at least 1")
-        self.path = f"/api/v1/rewards/{quote(endpoint, safe='')}"
-        self.run, self.policy_version, self.batch = run, policy_version, batch
+        self.endpoint, self.path = endpoint, f"/api/v1/rewards/{quote(endpoint, safe='')}"
+        self.run, self.policy_version, self.batch, self.version = run, policy_version, batch, version
+        self._answered: int | None = None
 
     def body(self, items: Sequence[Item], **options: Any) -> dict[str, Any]:
-        tags = {"run": self.run, "policy_version": self.policy_version}
-        body = {"inputs": [dict(item) for item in items]} | tags | options
+        tags = {"run": self.run, "policy_version": self.policy_version, "version": self.version}
+        given = {key: value for key, value in options.items() if value is not None}
+        body = {"inputs": [dict(item) for item in items]} | tags | given
         return {key: value for key, value in body.items() if value is not None}
+
+    def note(self, version: int) -> None:
+        """Log that the endpoint has another version than it had at the last reply."""
+        before, self._answered = self._answered, version
+        if before is not None and before != version:
+            logger.warning(
+                "the endpoint %s changed from version %s to %s; pass version=%s to keep to one",
+                *(self.endpoint, before, version, before),
+            )
+
+    def may_start_again(self, error: Refused, pages: Sequence[Scores], wanted: int | None) -> bool:
+        """Whether the version of the first pages was replaced, so that all of them are to be scored by the new one."""
+        return error.status == 409 and bool(pages) and wanted is None and self.version is None
 
     def options(
         self,
@@ -70,8 +94,9 @@ class RewardClient:
         with RewardClient("http://127.0.0.1:8000", "sample", key) as client:
             client.score([{"prompt": "Where is my parcel?", "response": "It comes today."}]).rewards
 
-    key: an API key with the scope `reward`, or a function that returns one. batch: items per request; more are sent
-    in several requests, one after the other. May be used by several threads. Every method raises RewardServiceError.
+    key: an API key with the scope `reward`, or a function that returns one. version: the only revision that may answer.
+    batch: items per request; more are sent in several requests, one after the other, all answered by one version.
+    May be used by several threads. Every method raises RewardServiceError.
     """
 
     def __init__(
@@ -82,11 +107,12 @@ class RewardClient:
         *,
         run: str | None = None,
         policy_version: str | None = None,
+        version: int | None = None,
         batch: int = 256,
         retries: Retries = PATIENT,
         timeout: httpx.Timeout | float = TIMEOUT,
     ) -> None:
-        self._requests = _Requests(endpoint, run, policy_version, batch)
+        self._requests = _Requests(endpoint, run, policy_version, batch, version)
         self._caller = Caller(url, key, retries=retries, timeout=timeout)
 
     def score(
@@ -104,11 +130,7 @@ class RewardClient:
         version: refuse to be answered by another revision.
         """
         options = self._requests.options(steps, uncertainty, criteria, version, policy_version)
-        pages = []
-        for page in self._requests.pages(items):
-            reply = self._call("score", self._requests.body(page, **options))
-            pages.append(read_scores(reply, len(page)))
-        return merge(pages)
+        return self._paged("score", items, options)
 
     def compare(self, first: Item, second: Item) -> Comparison:
         return read_comparison(self._call("compare", self._requests.body([first, second])))
@@ -119,13 +141,7 @@ class RewardClient:
 
     def critique(self, items: Sequence[Item]) -> Scores:
         """As `score`, each result with what a judge behind the endpoint has to say of it (`critiques`)."""
-        body = self._requests.body
-        return merge(
-            [
-                read_scores(self._call("critique", body(page)), len(page))
-                for page in self._requests.pages(items)
-            ]
-        )
+        return self._paged("critique", items, {})
 
     def advantages(
         self, groups: Sequence[Sequence[Item]], estimator: str = "grpo", **options: Any
@@ -133,7 +149,7 @@ class RewardClient:
         """Of each roll-out of each group, and of its steps. A roll-out is an item, to be scored, or
         {"reward": ..., "steps": [...]}. estimator, options: as of `touchstone_client.advantages`."""
         body = self._requests.groups(groups, estimator, options)
-        return read_advantages(self._call("advantages", body), groups)
+        return read_advantages(self._call("advantages", body), groups, warn=logger.warning)
 
     def describe(self) -> dict[str, Any]:
         """What is deployed: version, spec, reward statistics, template fingerprint."""
@@ -151,8 +167,27 @@ class RewardClient:
     ) -> None:
         self.close()
 
+    def _paged(
+        self, verb: str, items: Sequence[Item], options: Mapping[str, Any], *, again: bool = True
+    ) -> Scores:
+        """All pages by the version that answered the first one."""
+        pages: list[Scores] = []
+        for page in self._requests.pages(items):
+            pinned = {"version": pages[0].version} if pages else {}
+            try:
+                reply = self._call(verb, self._requests.body(page, **{**options, **pinned}))
+            except Refused as error:
+                if again and self._requests.may_start_again(error, pages, options.get("version")):
+                    return self._paged(verb, items, options, again=False)
+                raise
+            pages.append(read_scores(reply, len(page)))
+        return merge(pages)
+
     def _call(self, verb: str, body: dict[str, Any]) -> Any:
-        return self._caller.call("POST", f"{self._requests.path}/{verb}", json=body)
+        reply = self._caller.call("POST", f"{self._requests.path}/{verb}", json=body)
+        if isinstance(reply, dict) and isinstance(reply.get("version"), int):
+            self._requests.note(reply["version"])
+        return reply
 
 
 class AsyncRewardClient:
@@ -166,11 +201,12 @@ class AsyncRewardClient:
         *,
         run: str | None = None,
         policy_version: str | None = None,
+        version: int | None = None,
         batch: int = 256,
         retries: Retries = PATIENT,
         timeout: httpx.Timeout | float = TIMEOUT,
     ) -> None:
-        self._requests = _Requests(endpoint, run, policy_version, batch)
+        self._requests = _Requests(endpoint, run, policy_version, batch, version)
         self._caller = AsyncCaller(url, key, retries=retries, timeout=timeout)
 
     async def score(
@@ -184,11 +220,7 @@ class AsyncRewardClient:
         policy_version: str | None = None,
     ) -> Scores:
         options = self._requests.options(steps, uncertainty, criteria, version, policy_version)
-        pages = []
-        for page in self._requests.pages(items):
-            reply = await self._call("score", self._requests.body(page, **options))
-            pages.append(read_scores(reply, len(page)))
-        return merge(pages)
+        return await self._paged("score", items, options)
 
     async def compare(self, first: Item, second: Item) -> Comparison:
         return read_comparison(await self._call("compare", self._requests.body([first, second])))
@@ -197,19 +229,13 @@ class AsyncRewardClient:
         return read_ranking(await self._call("rank", self._requests.body(items)), len(items))
 
     async def critique(self, items: Sequence[Item]) -> Scores:
-        body = self._requests.body
-        return merge(
-            [
-                read_scores(await self._call("critique", body(page)), len(page))
-                for page in self._requests.pages(items)
-            ]
-        )
+        return await self._paged("critique", items, {})
 
     async def advantages(
         self, groups: Sequence[Sequence[Item]], estimator: str = "grpo", **options: Any
     ) -> list[list[Advantage]]:
         body = self._requests.groups(groups, estimator, options)
-        return read_advantages(await self._call("advantages", body), groups)
+        return read_advantages(await self._call("advantages", body), groups, warn=logger.warning)
 
     async def describe(self) -> dict[str, Any]:
         reply: dict[str, Any] = await self._caller.call("GET", f"{self._requests.path}/")
@@ -226,5 +252,24 @@ class AsyncRewardClient:
     ) -> None:
         await self.close()
 
+    async def _paged(
+        self, verb: str, items: Sequence[Item], options: Mapping[str, Any], *, again: bool = True
+    ) -> Scores:
+        """All pages by the version that answered the first one."""
+        pages: list[Scores] = []
+        for page in self._requests.pages(items):
+            pinned = {"version": pages[0].version} if pages else {}
+            try:
+                reply = await self._call(verb, self._requests.body(page, **{**options, **pinned}))
+            except Refused as error:
+                if again and self._requests.may_start_again(error, pages, options.get("version")):
+                    return await self._paged(verb, items, options, again=False)
+                raise
+            pages.append(read_scores(reply, len(page)))
+        return merge(pages)
+
     async def _call(self, verb: str, body: dict[str, Any]) -> Any:
-        return await self._caller.call("POST", f"{self._requests.path}/{verb}", json=body)
+        reply = await self._caller.call("POST", f"{self._requests.path}/{verb}", json=body)
+        if isinstance(reply, dict) and isinstance(reply.get("version"), int):
+            self._requests.note(reply["version"])
+        return reply

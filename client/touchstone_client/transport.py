@@ -4,6 +4,7 @@ Replies are requested uncompressed, and their bytes counted on arrival: the addr
 """
 
 import asyncio
+import logging
 import time
 import uuid
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import httpx
 from touchstone_client.errors import BadReply, Refused, RewardServiceError, Unavailable, Unreachable
 from touchstone_client.retries import RETRIED, Retries, is_worth_retrying, problem_of
 
+logger = logging.getLogger("touchstone_client")
 Key = str | Callable[[], str]
 TIMEOUT = httpx.Timeout(180.0, connect=10.0)
 MOST_BYTES = 256 * 2**20  # of a reply
@@ -124,6 +126,8 @@ class BoundedReply:
 
 def read_reply(response: httpx.Response) -> Any:
     if response.is_success:
+        if warning := response.headers.get("X-Touchstone-Warning"):
+            logger.warning("%s", warning)
         try:
             return response.json()
         except (ValueError, RecursionError) as error:

@@ -11,7 +11,7 @@ from typing import Any
 from touchstone_client.retries import PATIENT, Retries
 from touchstone_client.rewards import AsyncRewardClient, RewardClient
 from touchstone_client.transport import Key
-from touchstone_client.values import Item
+from touchstone_client.values import Item, reference_of
 
 RewardFunction = Callable[..., list[float]]
 AsyncRewardFunction = Callable[..., Awaitable[list[float]]]
@@ -25,13 +25,15 @@ def trl_reward(
     run: str | None = None,
     name: str | None = None,
     reference: str | None = None,
+    version: int | None = None,
     retries: Retries = PATIENT,
 ) -> RewardFunction:
     """name: under which TRL logs the rewards; the endpoint's by default. Connections live as long as it.
 
-    reference: the column of the dataset whose texts are sent as references, for endpoints that use them.
+    reference: the column of the dataset whose values are sent as references, for endpoints that use them; a row whose
+    value is None has none. version: the only revision of the endpoint that may answer.
     """
-    client = RewardClient(url, endpoint, key, run=run, retries=retries)
+    client = RewardClient(url, endpoint, key, run=run, version=version, retries=retries)
 
     def reward(
         prompts: Sequence[Any],
@@ -57,6 +59,7 @@ def trl_reward_async(
     run: str | None = None,
     name: str | None = None,
     reference: str | None = None,
+    version: int | None = None,
     retries: Retries = PATIENT,
 ) -> AsyncRewardFunction:
     """As trl_reward; TRL awaits several such functions concurrently."""
@@ -71,7 +74,7 @@ def trl_reward_async(
         items = to_items(prompts, completions, columns[reference] if reference else None)
         policy = policy_of(trainer_state)
         # One client for each call: connections do not outlive their event loop.
-        async with AsyncRewardClient(url, endpoint, key, run=run, retries=retries) as client:
+        async with AsyncRewardClient(url, endpoint, key, run=run, version=version, retries=retries) as client:
             return (await client.score(items, steps=False, uncertainty=False, policy_version=policy)).rewards
 
     reward.__name__ = reward.__qualname__ = name or endpoint
@@ -90,7 +93,7 @@ def to_items(
     ]
     if references is None:
         return list(items)
-    return [item | {"reference": str(reference)} for item, reference in zip(items, references, strict=True)]
+    return [item | reference_of(reference) for item, reference in zip(items, references, strict=True)]
 
 
 def policy_of(trainer_state: Any) -> str | None:

@@ -1,6 +1,7 @@
 """The replies of the service, as values."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,8 +96,13 @@ def read_ranking(reply: Any, expected: int) -> Ranking:
     return Ranking(tuple(reply["order"]), tuple(scores.rewards), scores.results, scores.version)
 
 
-def read_advantages(reply: Any, groups: Sequence[Sequence[Item]]) -> list[list[Advantage]]:
+def read_advantages(
+    reply: Any, groups: Sequence[Sequence[Item]], *, warn: Callable[[str], None] = lambda message: None
+) -> list[list[Advantage]]:
+    """warn: called with each warning of the reply."""
     try:
+        for warning in reply.get("warnings", ()):
+            warn(str(warning))
         found = [
             [
                 Advantage(float(entry["advantage"]), tuple(float(step) for step in entry["steps"]))
@@ -104,7 +110,7 @@ def read_advantages(reply: Any, groups: Sequence[Sequence[Item]]) -> list[list[A
             ]
             for group in reply["groups"]
         ]
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadReply(f"The reply does not have the shape of advantages ({error!r}).") from error
     if [len(group) for group in found] != [len(group) for group in groups]:
         raise BadReply("The reply does not have an advantage for each roll-out.")
@@ -112,7 +118,10 @@ def read_advantages(reply: Any, groups: Sequence[Sequence[Item]]) -> list[list[A
 
 
 def merge(pages: list[Scores]) -> Scores:
-    """Scores of several requests as one; usage adds up. version: that of the last one."""
+    """Scores of several requests as one; usage adds up. Raises BadReply where they are not of one version."""
+    versions = sorted({page.version for page in pages})
+    if len(versions) > 1:
+        raise BadReply(f"The pages were answered by the versions {versions}, which cannot be compared.")
     usage = {
         key: sum(page.usage[key] for page in pages)
         for key, value in pages[-1].usage.items()
@@ -141,3 +150,22 @@ def _result(raw: Mapping[str, Any]) -> Result:
         cached_tokens=int(raw["cached_tokens"]),
         critiques=dict(raw.get("critiques") or {}),
     )
+
+
+def plain(value: Any) -> Any:
+    """A value of a data set as JSON has it: numpy's arrays and numbers, which Parquet files become, at any depth."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(element) for key, element in value.items()}
+    return [plain(element) for element in value] if isinstance(value, list | tuple) else value
+
+
+def reference_of(label: Any) -> dict[str, str]:
+    """The reference answer that a label stands for: text as it is, anything else as JSON; none for None."""
+    label = plain(label)
+    if label is None:
+        return {}
+    return {
+        "reference": label if isinstance(label, str) else json.dumps(label, ensure_ascii=False, default=str)
+    }

@@ -8,15 +8,18 @@ verl calls f(data_source, solution_str, ground_truth, extra_info, **kwargs) for 
 coroutine function.
 """
 
+import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from touchstone_client.pool import Pool
 from touchstone_client.retries import PATIENT, Retries
+from touchstone_client.rewards import RewardClient
 from touchstone_client.transport import Key
-from touchstone_client.values import Item
+from touchstone_client.values import Item, Result, plain, reference_of
 
 ComputeScore = Callable[..., Awaitable[dict[str, Any]]]
+SyncComputeScore = Callable[..., dict[str, Any]]
 
 
 def verl_compute_score(
@@ -26,13 +29,14 @@ def verl_compute_score(
     *,
     prompt: str = "prompt",
     run: str | None = None,
+    version: int | None = None,
     retries: Retries = PATIENT,
 ) -> ComputeScore:
     """prompt: the key of `extra_info` under which a sample has its prompt (text or messages); without one the solution
-    is scored as text. Concurrent samples are sent in one request. The ground truth is sent as the reference if it
-    is text.
+    is scored as text. Concurrent samples are sent in one request. The ground truth is sent as the reference, as JSON
+    if it is no text. version: the only revision of the endpoint that may answer.
     """
-    pool = Pool(url, endpoint, key, run=run, retries=retries)
+    pool = Pool(url, endpoint, key, run=run, version=version, retries=retries)
 
     async def compute_score(
         data_source: str = "",
@@ -42,21 +46,66 @@ def verl_compute_score(
         **more: Any,
     ) -> dict[str, Any]:
         """{"score": reward, "raw_reward": ..., "uncertain": 0 or 1, ...}: verl logs all but the score."""
-        result = await pool.score(to_item(solution_str, ground_truth, extra_info or {}, prompt))
-        return {
-            "score": result.reward,
-            "raw_reward": result.raw,
-            "uncertain": float("uncertain" in result.flags),
-            "truncated": float("truncated" in result.flags),
-        }
+        return to_reply(await pool.score(to_item(solution_str, ground_truth, extra_info or {}, prompt)))
 
     return compute_score
 
 
+def verl_compute_score_sync(
+    url: str,
+    endpoint: str,
+    key: Key,
+    *,
+    prompt: str = "prompt",
+    run: str | None = None,
+    version: int | None = None,
+    retries: Retries = PATIENT,
+) -> SyncComputeScore:
+    """As verl_compute_score, for verl's synchronous reward managers (`verl/workers/reward_manager`), which do not await
+    what they call: one request for each sample."""
+    client = RewardClient(url, endpoint, key, run=run, version=version, retries=retries)
+
+    def compute_score(
+        data_source: str = "",
+        solution_str: str = "",
+        ground_truth: Any = None,
+        extra_info: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> dict[str, Any]:
+        item = to_item(solution_str, ground_truth, extra_info or {}, prompt)
+        (result,) = client.score([item]).results
+        return to_reply(result)
+
+    weakref.finalize(compute_score, client.close)
+    return compute_score
+
+
+def to_reply(result: Result) -> dict[str, Any]:
+    """flagged: whether the result has any flag; see the documentation of the trainer guides for what they say."""
+    return {
+        "score": result.reward,
+        "raw_reward": result.raw,
+        "uncertain": float("uncertain" in result.flags),
+        "truncated": float("truncated" in result.flags),
+        "flagged": float(bool(result.flags)),
+    }
+
+
 def to_item(solution: str, truth: Any, extra: Mapping[str, Any], prompt: str) -> Item:
-    reference = {"reference": truth} if isinstance(truth, str) else {}
-    asked = extra.get(prompt)
+    reference = reference_of(truth)
+    asked = plain(extra.get(prompt))
     if asked is None:
         return {"text": solution} | reference
-    messages = asked if isinstance(asked, str) else [dict(message) for message in asked]
-    return {"prompt": messages, "response": solution} | reference
+    return {"prompt": asked if isinstance(asked, str) else _messages(asked), "response": solution} | reference
+
+
+def _messages(asked: Any) -> Any:
+    """Messages without the empty fields that Arrow gives all rows of a column."""
+    if not isinstance(asked, list):
+        return asked
+    return [
+        {key: value for key, value in message.items() if value is not None or key == "content"}
+        if isinstance(message, Mapping)
+        else message
+        for message in asked
+    ]

@@ -16,6 +16,7 @@ from touchstone_client import (
     openrlhf_reward_func,
     trl_reward,
     verl_compute_score,
+    verl_compute_score_sync,
 )
 from touchstone_client.gym import RewardWrapper
 
@@ -38,7 +39,8 @@ def test_verl_sends_samples_that_are_asked_for_at_once_together(server) -> None:
 
     found = asyncio.run(ask())
     assert [entry["score"] for entry in found] == [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert found[0] == {"score": 1.0, "raw_reward": 1.0, "uncertain": 0.0, "truncated": 0.0}
+    logged = {"raw_reward": 1.0, "uncertain": 0.0, "truncated": 0.0, "flagged": 0.0}
+    assert found[0] == {"score": 1.0, **logged}
     (call,) = server.calls
     assert call["body"]["inputs"][1] == {"prompt": "?", "response": "aa", "reference": "x"}
     assert call["body"]["run"] == "r1"
@@ -52,9 +54,40 @@ def test_verl_without_a_prompt_scores_text_and_with_messages_a_conversation(serv
     asyncio.run(compute(solution_str="abc", ground_truth={"not": "text"}, extra_info=None))
     asyncio.run(compute(solution_str="abc", extra_info={"raw_prompt": messages}))
     assert [call["body"]["inputs"] for call in server.calls] == [
-        [{"text": "abc"}],
+        [{"text": "abc", "reference": '{"not": "text"}'}],
         [{"prompt": [{"role": "user", "content": "?"}], "response": "abc"}],
     ]
+
+
+def test_verl_sends_what_a_parquet_file_holds_as_json(server) -> None:
+    """Arrays of numpy at any depth, and the empty fields that Arrow gives every row."""
+    compute = verl_compute_score(server.url, "sample", "k")
+    parts = np.array([{"type": "text", "text": "?"}], dtype=object)
+    row = {"role": "user", "content": parts, "tool_calls": None, "name": None}
+    asked = np.array([row, {"role": "assistant", "content": None}], dtype=object)
+    asyncio.run(
+        compute(solution_str="abc", ground_truth=np.float64(3), extra_info={"prompt": asked, "index": 1})
+    )
+    text = '[{"role": "user", "content": "?"}]'
+    asyncio.run(compute(solution_str="abc", ground_truth=np.array(["a"]), extra_info={"prompt": text}))
+    assert [call["body"]["inputs"][0] for call in server.calls] == [
+        {
+            "prompt": [
+                {"role": "user", "content": [{"type": "text", "text": "?"}]},
+                {"role": "assistant", "content": None},
+            ],
+            "response": "abc",
+            "reference": "3.0",
+        },
+        {"prompt": text, "response": "abc", "reference": '["a"]'},
+    ]
+
+
+def test_verls_synchronous_managers_get_a_score(server) -> None:
+    compute = verl_compute_score_sync(server.url, "sample", "k", version=3)
+    found = compute(data_source="d", solution_str="abc", ground_truth="x", extra_info={"prompt": "?"})
+    assert found["score"] == 3.0
+    assert server.calls[0]["body"]["version"] == 3
 
 
 def test_verl_loads_it_from_a_file(server, tmp_path) -> None:
@@ -97,9 +130,24 @@ def test_openrlhf(server) -> None:
     ]
     assert torch.equal(reply["rewards"], torch.tensor([6.0, 9.0]))
     assert torch.allclose(reply["scores"], torch.sigmoid(torch.tensor([6.0, 9.0])))
-    assert set(reply["extra_logs"]) == {"raw_reward", "truncated"}
+    assert set(reply["extra_logs"]) == {"raw_reward", "truncated", "flagged"}
     with pytest.raises(ValueError, match="does not begin with its prompt"):
         reward_func(["something else"], ["hello"], [None])
+
+
+def test_openrlhf_aligns_and_says_so(server) -> None:
+    reward_func = openrlhf_reward_func(server.url, "sample", "k")
+    reply = reward_func(["is my cafe\u0301?No."], ["Where is my caf\u00e9?"], [{"answer": 3}])
+    assert server.calls[0]["body"]["inputs"] == [
+        {"prompt": "Where is my caf\u00e9?", "response": "No.", "reference": '{"answer": 3}'}
+    ]
+    assert reply["extra_logs"]["flagged"].tolist() == [1.0]
+
+
+def test_a_row_without_a_reference_sends_none(server) -> None:
+    reward = trl_reward(server.url, "sample", "k", reference="answer")
+    reward(prompts=["?", "?"], completions=["ab", "b"], answer=[None, "x"])
+    assert [("reference" in item) for item in server.calls[0]["body"]["inputs"]] == [False, True]
 
 
 def test_trl_sends_a_column_along_as_references(server) -> None:
