@@ -30,7 +30,12 @@ COMPAT = (
     PublicRoute("/compat/slime/{endpoint}", _POST),
     PublicRoute("/compat/llamafactory/{endpoint}", _POST),
 )
-PUBLIC = (*API, *COMPAT)
+_PROBED = ("/compat", "/compat/vllm", "/compat/sglang", "/compat/tei")
+PROBES = (
+    *(PublicRoute(f"{base}/{call}", _GET) for base in _PROBED for call in ("health", "v1/models", "info")),
+    *(PublicRoute(f"/compat/tei/{{endpoint}}/{call}", _GET) for call in ("health", "info")),
+)
+PUBLIC = (*API, *COMPAT, *PROBES)
 
 # At the service's own port only, and never proxied.
 DRY_RUN, HEALTH, READY, METRICS = "/internal/dry-run", "/healthz", "/readyz", "/metrics"

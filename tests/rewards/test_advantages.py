@@ -82,7 +82,11 @@ def test_what_is_wrong_is_said_where(http, endpoint) -> None:
         ({"groups": [[good]], "estimator": "gae"}, "/estimator"),
         ({"groups": [[good]], "options": {"lambda": 1}}, "/options/lambda"),
         ({"groups": [[good]], "options": {"eps": "a"}}, "/options/eps"),
-        ({"groups": [[good]], "estimator": "rloo", "options": {"scale": True}}, "/groups"),
+        ({"groups": [[good]], "estimator": "rloo", "options": {"scale": True}}, "/options/scale"),
+        ({"groups": [[good]], "options": {"scale": 1}}, "/options/scale"),
+        ({"groups": [[good]], "options": {"omega": 1}}, "/options/omega"),
+        ({"groups": [[good]], "options": {"eps": -1}}, "/options/eps"),
+        ({"groups": [[good, good]], "options": {"eps": 0}}, "/groups"),
         ({"groups": [[good]], "estimator": "gigpo"}, "/groups"),
         ({"groups": [good]}, "/groups/0"),
         ({"groups": [[good, {"reward": None}]]}, "/groups/0/1/reward"),
@@ -94,3 +98,26 @@ def test_what_is_wrong_is_said_where(http, endpoint) -> None:
     ):
         reply = post(http, endpoint, **body)
         assert (reply.status_code, reply.json().get("pointer")) == (422, pointer), (body, reply.text)
+
+
+def test_errors_of_options_are_in_words(http, endpoint) -> None:
+    reply = post(http, endpoint, groups=[[{"reward": 1}]], options={"omega": 1}).json()
+    assert reply["detail"] == "grpo has no option 'omega'; its options are scale, eps."
+    reply = post(http, endpoint, groups=[[{"reward": 1}]], options={"scale": None}).json()
+    assert reply["detail"] == "scale is None; it must be true or false."
+
+
+def test_learnt_step_rewards_are_warned_of(http, endpoint) -> None:
+    """With `grpo_process` they lowered the true reward in the sample world; given step rewards are the caller's own."""
+    learnt = post(http, endpoint, groups=[[{"text": "a"}, {"text": "b"}]], estimator="grpo_process").json()
+    assert "lowered the true reward" in learnt["warnings"][0]
+    own = [[{"reward": 1, "steps": [1]}, {"reward": 2, "steps": [2]}]]
+    assert "warnings" not in post(http, endpoint, groups=own, estimator="grpo_process").json()
+    assert "warnings" not in post(http, endpoint, groups=[[{"text": "a"}]]).json()
+
+
+def test_flags_of_scored_roll_outs_are_kept(http, endpoint) -> None:
+    spoken = [{"role": "user", "content": "a", "name": "ann"}, {"role": "assistant", "content": "b"}]
+    (group,) = post(http, endpoint, groups=[[{"messages": spoken}, {"text": "a"}]]).json()["groups"]
+    assert group[0]["flags"] == ["unread:speaker"]
+    assert "flags" not in group[1]

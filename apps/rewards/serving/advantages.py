@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from touchstone_client import ESTIMATORS, Rollout, advantages
+from touchstone_client.advantages import InvalidOption
 
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.requests import (
@@ -17,16 +18,23 @@ from apps.rewards.serving.requests import (
     read_document,
 )
 from apps.rewards.serving.response import ScoreResponse
+from apps.rewards.serving.wire.protocol import flags_of
 from workers.engine import ItemScore
 from workers.errors import InvalidRecord
-from workers.schema import ScoreInput, Trajectory, parse_item
+from workers.schema import ScoreInput, Trajectory
 from workers.schema.decode import finite, require_list, require_object
+from workers.schema.rendered_items import parse_scored_item
 from workers.text.segments import segments
 
 Json = dict[str, Any]
 KEYS = ("groups", "estimator", "options", "version", "run", "policy_version")
 _OWN = ("reward", "steps", "states", "stratum")
 OPTIONS = ("scale", "eps", "omega", "gamma", "alpha")
+LEARNT_STEPS = (
+    "grpo_process standardises step rewards over all steps of a group and adds them up, so that longer roll-outs and "
+    "errors of a learnt model gain most. With learnt step rewards it lowered the true reward in our experiments; use "
+    "grpo, rloo or gigpo with them."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +93,27 @@ def advantages_reply(response: ScoreResponse) -> Json:
     ]
     try:
         found = advantages(rollouts, asked.estimator, **asked.options)
+    except InvalidOption as error:
+        raise Problem(f"{error}.", status=422, pointer=f"/options/{error.name}") from error
     except ValueError as error:
         raise Problem(f"{error}.", status=422, pointer="/groups") from error
     groups = [
         [
             {"advantage": advantage.trajectory, "steps": list(advantage.steps), "reward": rollout.reward}
-            for advantage, rollout in zip(group, known, strict=True)
+            | ({} if entry.item is None else flags_of(response.scores[entry.item]))
+            for advantage, rollout, entry in zip(group, known, entries, strict=True)
         ]
-        for group, known in zip(found, rollouts, strict=True)
+        for group, known, entries in zip(found, rollouts, asked.entries, strict=True)
     ]
+    is_learnt = any(entry.item is not None for group in asked.entries for entry in group)
+    warned = is_learnt and asked.estimator == "grpo_process"
     return {
         "endpoint": response.endpoint,
         "version": response.version,
         "estimator": asked.estimator,
         "groups": groups,
         "usage": response.usage,
-    }
+    } | ({"warnings": [LEARNT_STEPS]} if warned else {})
 
 
 def _entry(raw: Any, at: str, items: list[ScoreInput], places: list[str]) -> RolloutEntry:
@@ -118,7 +131,7 @@ def _entry(raw: Any, at: str, items: list[ScoreInput], places: list[str]) -> Rol
         if reward is None:
             raise InvalidRecord("expected a number, got null.", pointer=f"{at}/reward")
         return RolloutEntry(Rollout(reward, _numbers(raw.get("steps"), f"{at}/steps"), states, stratum), None)
-    item = parse_item(raw, pointer=at, extra_keys=("states", "stratum"))
+    item = parse_scored_item(raw, pointer=at, extra_keys=("states", "stratum"))
     items.append(item)
     places.append(at)
     return RolloutEntry(Rollout(0.0, (), states, stratum), len(items) - 1)
@@ -127,7 +140,7 @@ def _entry(raw: Any, at: str, items: list[ScoreInput], places: list[str]) -> Rol
 def _scored(entry: RolloutEntry, response: ScoreResponse, place: int) -> Rollout:
     """states: where none were sent, what the agent saw before each step. stratum: the number of its tool calls."""
     score: ItemScore = response.scores[place]
-    content = response.request.items[place].content
+    content = response.items[place].content
     states, stratum = entry.rollout.states, entry.rollout.stratum
     if isinstance(content, Trajectory):
         states = states or _seen(content)

@@ -25,6 +25,7 @@ from apps.rewards.serving import handlers
 from apps.rewards.serving.context import RequestContext
 from apps.rewards.serving.deployments import Load
 from apps.rewards.serving.openapi import document
+from apps.rewards.serving.probes import PROBES
 from apps.rewards.serving.problems import problem_response
 from apps.rewards.serving.prometheus_metrics import MEDIA_TYPE
 from apps.rewards.serving.state import ServiceState, StoredModels, running_state
@@ -65,6 +66,7 @@ def _routes() -> list[BaseRoute]:
         base: handlers.describe,
         routes.OPENAPI.path: _openapi,
         **{wire.path: handlers.wired(wire) for wire in WIRES},
+        **PROBES,
     }
     public: list[BaseRoute] = [
         Route(route.path, handled.pop(route.path), methods=[*route.methods]) for route in routes.PUBLIC

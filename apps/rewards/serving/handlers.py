@@ -19,9 +19,10 @@ from apps.rewards.serving.describe import describe_deployment
 from apps.rewards.serving.dry_run import dry_run
 from apps.rewards.serving.problems import status_of
 from apps.rewards.serving.request_log import RequestLog
-from apps.rewards.serving.requests import ScoreRequest, parse_score
+from apps.rewards.serving.requests import ScoreRequest, parse_score, version_text
 from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.routing import answer
+from apps.rewards.serving.run_versions import change_warning
 from apps.rewards.serving.state import ServiceState
 from apps.rewards.serving.wire import Wire
 from apps.rewards.serving.wire.protocol import Parse
@@ -33,7 +34,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 async def score(request: Request) -> Response:
     response = await _respond(request, parse_score)
-    return _json(response.to_json())
+    return _answer(request, response, response.to_json())
 
 
 async def compare(request: Request) -> Response:
@@ -41,7 +42,8 @@ async def compare(request: Request) -> Response:
     response = await _respond(request, _parse_pair)
     first, second = response.scores
     probability = logistic(first.raw - second.raw) if first.preferred is None else first.preferred
-    return _json(response.to_json(probability=probability, margin=first.reward - second.reward))
+    document = response.to_json(probability=probability, margin=first.reward - second.reward)
+    return _answer(request, response, document)
 
 
 async def rank(request: Request) -> Response:
@@ -49,18 +51,19 @@ async def rank(request: Request) -> Response:
     response = await _respond(request, _parse_ranking)
     rewards = response.rewards
     order = sorted(range(len(rewards)), key=lambda index: -rewards[index])
-    return _json(response.to_json(order=order, rewards=rewards))
+    return _answer(request, response, response.to_json(order=order, rewards=rewards))
 
 
 async def critique(request: Request) -> Response:
     """As `score`, with the critiques of each model or judge that writes them."""
     response = await _respond(request, _parse_with_critiques)
-    return _json(response.to_json(with_critiques=True))
+    return _answer(request, response, response.to_json(with_critiques=True))
 
 
 async def advantages(request: Request) -> Response:
     response = await _respond(request, parse_advantages)
-    return _json(await _state(request).run_in_parser_pool(advantages_reply, response))
+    document = await _state(request).run_in_parser_pool(advantages_reply, response)
+    return _answer(request, response, document)
 
 
 async def try_spec(request: Request) -> Response:
@@ -74,8 +77,7 @@ def wired(wire: Wire) -> Handler:
 
     async def handle(request: Request) -> Response:
         response = await _respond(request, wire.parse, query_key=True)
-        reply = _json(wire.reply(response))
-        reply.headers["X-Touchstone-Version"] = str(response.version)
+        reply = _answer(request, response, wire.reply(response))
         if response.flags:
             reply.headers["X-Touchstone-Flags"] = ",".join(response.flags)
         return reply
@@ -112,7 +114,8 @@ async def _respond(request: Request, parse: Parse, *, query_key: bool = False) -
                 return leases.enter_context(log.deployment.lease())
 
             target = None if name is None else await resolve(name)  # refused before the body is read
-            asked = log.asked = await state.intake.read(request, parse, caller, parsers)
+            asked = await state.intake.read(request, parse, caller, parsers)
+            asked = log.asked = _pinned(asked, request)
             if target is None:
                 target = await resolve(asked.endpoint or "")
             charge = partial(state.gate.charge, caller.name, caller.limits)
@@ -126,6 +129,27 @@ async def _respond(request: Request, parse: Parse, *, query_key: bool = False) -
     log.answered(response)
     state.shadow.offer(target.deployment, response, caller)
     return response
+
+
+def _pinned(asked: ScoreRequest, request: Request) -> ScoreRequest:
+    """The request with the version that its body, header or address names."""
+    version = asked.version if asked.version is not None else asked.tags.version
+    if version is None:
+        version = version_text(request.query_params.get("version"), "`version` in the address")
+    return replace(asked, version=version)
+
+
+def _answer(request: Request, response: ScoreResponse, document: Any) -> Response:
+    """The reply, with the version that answered, and a warning where that changed within the policy run."""
+    reply = _json(document)
+    reply.headers["X-Touchstone-Version"] = str(response.version)
+    run = response.request.tags.run
+    if run is not None:
+        state = _state(request)
+        key = (response.project, response.endpoint, run)
+        if (before := state.run_versions.change(key, response.version)) is not None:
+            reply.headers["X-Touchstone-Warning"] = change_warning(run, before, response.version)
+    return reply
 
 
 def _parse_ranking(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:

@@ -5,6 +5,7 @@ from typing import Any
 from touchstone_client import ESTIMATORS
 
 from apps.rewards.serving.advantages import OPTIONS
+from apps.rewards.serving.probes import PROBES, SUMMARIES
 from apps.rewards.serving.requests import LONGEST_CRITERION, MOST_CRITERIA
 from apps.rewards.serving.wire import WIRES
 from workers.schema.jsonschemas import ITEM
@@ -61,6 +62,8 @@ def document() -> Json:
         operation = _operation(wire.summary, None, None, query_key=True)
         operation["requestBody"] = _body({"type": "object", "required": list(wire.required)})
         paths[wire.path] = {method.lower(): operation for method in wire.methods}
+    for path, handler in PROBES.items():
+        paths[path] = {"get": _operation(SUMMARIES[handler], None, None, query_key=True)}
     for path, operations in paths.items():
         if "{endpoint}" in path:
             named = {
@@ -170,7 +173,9 @@ def _schemas() -> Json:
         }
     )
     option = {"anyOf": [_NUMBER, {"type": "boolean"}]}
-    advantage = _object({"advantage": _NUMBER, "steps": _list(_NUMBER), "reward": _NUMBER})
+    advantage = _object(
+        {"advantage": _NUMBER, "steps": _list(_NUMBER), "reward": _NUMBER}, {"flags": _list(text)}
+    )
     return {
         "Item": ITEM,
         "ScoreRequest": _object({"inputs": _list(item)}, options),
@@ -187,11 +192,12 @@ def _schemas() -> Json:
         "Critiqued": _object(
             result_fields | {"critiques": {"type": "object", "additionalProperties": {"type": "string"}}}
         ),
-        "UsageWriter": _object(
+        "Usage": _object(
             {
                 "inputs": _COUNT,
                 "tokens": _COUNT,
                 "cached_tokens": _COUNT,
+                "cut_tokens": _COUNT,
                 "milliseconds": {"type": "number", "minimum": 0},
             }
         ),
@@ -207,7 +213,8 @@ def _schemas() -> Json:
                 "estimator": {"enum": list(ESTIMATORS)},
                 "groups": _list(_list(advantage)),
                 "usage": {"$ref": f"{_REF}Usage"},
-            }
+            },
+            {"warnings": _list(text)},
         ),
         "Deployment": _object(
             {

@@ -8,23 +8,29 @@ from typing import Any
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.trajectory_lookup import load_stored_trajectory
 from workers.errors import InvalidRecord, RewardError
-from workers.schema import BODY_LIMITS, ScoreInput, TooMuchJson, TrajectoryId, parse_item, parse_json
+from workers.schema import BODY_LIMITS, ScoreInput, TooMuchJson, TrajectoryId, parse_json
 from workers.schema.decode import escape, json_type_name, require_list, require_object
 from workers.schema.patterns import TextPattern
+from workers.schema.rendered_items import parse_scored_item
 
 _ITEM = TextPattern(r"/(\d{1,9})(?:/|$)")
 _LABEL = TextPattern(r"[^\x00-\x1f\x7f]{1,200}")
 MOST_ITEMS = 10_000
 MOST_CRITERIA, LONGEST_CRITERION = 32, 4000
+LONGEST_VERSION = 18  # digits
 KEYS = ("inputs", "steps", "criteria", "uncertainty", "version", "run", "policy_version")
 
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """The policy run and policy version that the items are of, so that drift is measured per policy."""
+    """The policy run and policy version that the items are of, so that drift is measured per policy.
+
+    version: the endpoint's, where the request pins one.
+    """
 
     run: str | None = None
     policy_version: str | None = None
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ def parse_score(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     check_keys(document, KEYS)
     inputs = limited(require_list(document.get("inputs"), pointer="/inputs"), "/inputs")
     return ScoreRequest(
-        items=tuple(parse_item(raw, pointer=f"/inputs/{index}") for index, raw in enumerate(inputs)),
+        items=tuple(parse_scored_item(raw, pointer=f"/inputs/{index}") for index, raw in enumerate(inputs)),
         steps=_flag(document, "steps"),
         uncertainty=_flag(document, "uncertainty"),
         version=parse_version(document.get("version")),
@@ -125,8 +131,12 @@ def read_document(body: bytes) -> dict[str, Any]:
 
 
 def parse_tags(document: Mapping[str, Any], headers: Mapping[str, str]) -> Tags:
-    """`run` and `policy_version` of the body, else of the headers."""
+    """`run`, `policy_version` and `version` of the body, else of the headers."""
+    version = document.get("version")
     return Tags(
+        version=version_text(headers.get("X-Touchstone-Version"), "the header X-Touchstone-Version")
+        if version is None
+        else parse_version(version),
         run=_label(document, "run", headers, "X-Touchstone-Run"),
         policy_version=_label(document, "policy_version", headers, "X-Touchstone-Policy"),
     )
@@ -171,6 +181,15 @@ def parse_version(value: Any) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise InvalidRecord("must be a whole number, the `version` of a reply.", pointer="/version")
     return value
+
+
+def version_text(text: str | None, where: str) -> int | None:
+    """A version in a header or an address."""
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or len(text) > LONGEST_VERSION:
+        raise InvalidRecord(f"{where} must be a whole number, the `version` of a reply.")
+    return int(text)
 
 
 def _label(document: Mapping[str, Any], key: str, headers: Mapping[str, str], header: str) -> str | None:

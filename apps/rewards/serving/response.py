@@ -19,6 +19,7 @@ class ScoreResponse:
     """
 
     endpoint: str
+    project: str
     version: int
     request: ScoreRequest
     items: Sequence[ScoreInput]
@@ -33,6 +34,7 @@ class ScoreResponse:
             "inputs": len(self.scores),
             "tokens": sum(score.tokens for score in self.scores),
             "cached_tokens": sum(score.cached_tokens for score in self.scores),
+            "cut_tokens": sum(score.cut_tokens for score in self.scores),
             "milliseconds": round(self.seconds * 1000, 1),
         }
 

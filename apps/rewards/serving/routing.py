@@ -24,6 +24,8 @@ from apps.rewards.serving.response import ScoreResponse
 from workers.engine import ItemScore, Overloaded, Prepared, Version
 from workers.errors import RewardError
 from workers.schema import ScoreInput
+from workers.schema.chat_text import ChatFormat
+from workers.schema.rendered_items import read_again
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ async def answer(
     time.perf_counter.
     """
     pinned = _pinned(target, request.version)
-    scoring = _Scoring(request, caller, parsers, charge)
+    scoring = _Scoring(request, caller, parsers, charge, (pinned or target.active).policy_format)
     release, by_candidate = None, dict[int, ItemScore]()
     if pinned is not None or target.candidate is None or target.release is None:
         version = pinned or target.active
@@ -63,6 +65,7 @@ async def answer(
         found |= by_candidate
     return ScoreResponse(
         endpoint=target.deployment.info.name,
+        project=caller.project,
         version=number,
         request=request,
         items=scoring.items,
@@ -81,6 +84,7 @@ class _Scoring:
     caller: Caller
     parsers: ParserSlot
     charge: Callable[[int], None]
+    policy_format: ChatFormat | None = None
     items: Sequence[ScoreInput] = ()
     is_loaded: bool = False
 
@@ -126,7 +130,10 @@ class _Scoring:
         ]
 
     def _load(self) -> None:
-        self.items, self.is_loaded = load_items(self.request.items, self.caller.project), True
+        items = load_items(self.request.items, self.caller.project)
+        if self.policy_format is not None:
+            items = [read_again(item, self.policy_format) for item in items]
+        self.items, self.is_loaded = items, True
 
     def _prepare(self, version: Version, places: Sequence[int] | None) -> Prepared:
         """In a parser thread."""

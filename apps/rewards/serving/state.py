@@ -19,6 +19,7 @@ from apps.rewards.serving.intake import BODIES, Intake
 from apps.rewards.serving.judges import Judges
 from apps.rewards.serving.prometheus_metrics import PrometheusMetrics
 from apps.rewards.serving.registry import EndpointRegistry
+from apps.rewards.serving.run_versions import RunVersions
 from apps.rewards.serving.shadow import ShadowScorer
 from apps.rewards.serving.usage_writer import EVERY_SECONDS, UsageWriter
 from apps.rewards.serving.verifiers import Verifiers
@@ -44,6 +45,7 @@ class ServiceState:
     intake: Intake = field(init=False)
     listener: ChangeListener = field(init=False)
     access: Access = field(init=False)
+    run_versions: RunVersions = field(default_factory=RunVersions)
 
     def __post_init__(self) -> None:
         self.listener = ChangeListener(self.follow)

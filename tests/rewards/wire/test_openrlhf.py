@@ -30,7 +30,7 @@ def test_the_reply_is_theirs_to_the_letter(url) -> None:
     assert set(reply) == {"rewards", "scores", "extra_logs"}
     (reward,), (score,) = reply["rewards"], reply["scores"]
     assert score == pytest.approx(1 / (1 + math.exp(-reward)))
-    assert set(reply["extra_logs"]) == {"raw_reward", "truncated", "reward_std"}
+    assert set(reply["extra_logs"]) == {"raw_reward", "truncated", "flagged", "reward_std"}
     assert all(len(values) == 1 and isinstance(values[0], float) for values in reply["extra_logs"].values())
 
 

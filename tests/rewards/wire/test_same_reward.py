@@ -222,6 +222,48 @@ def test_nemo_gym_with_tools_is_the_conversation_it_stands_for(http, endpoint) -
     assert reply["reward"] == reward(http, endpoint, {"messages": messages})
 
 
+ANSWER = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": GOOD}]}
+ITEMS: list[tuple[Json, list[str]]] = [
+    ({"type": "web_search_call", "id": "w", "status": "completed", "action": {"query": "parcel"}}, []),
+    ({"type": "custom_tool_call", "call_id": "c", "name": "run", "input": "ls"}, []),
+    ({"type": "mcp_call", "id": "m", "name": "f", "arguments": "{}", "output": "ok"}, []),
+    ({"type": "computer_call", "call_id": "k", "action": {"type": "click", "x": 1}}, []),
+    ({"type": "local_shell_call", "call_id": "l", "action": {"command": ["ls"]}}, []),
+    ({"type": "code_interpreter_call", "id": "i", "code": "1+1", "outputs": [{"logs": "2"}]}, []),
+    ({"type": "image_generation_call", "id": "g", "result": "iVBORw0"}, ["unread:image"]),
+    ({"type": "item_reference", "id": "r"}, ["unread:item_reference"]),
+    ({"type": "mcp_list_tools", "id": "t", "tools": []}, ["unread:mcp_list_tools"]),
+    ({"type": "reasoning", "summary": [], "encrypted_content": "x"}, ["unread:encrypted_content"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("item", "flags"),
+    ITEMS,
+    ids=lambda value: str(value.get("type", ""))[:30] if isinstance(value, dict) else "",
+)
+def test_nemo_gyms_other_items_are_read_or_named(http, endpoint, item: Json, flags: list[str]) -> None:
+    body = {"responses_create_params": {"input": PROMPT}, "response": {"output": [item, ANSWER]}}
+    reply = http.post(f"/compat/nemo-gym/{endpoint}/verify", json=body)
+    assert reply.status_code == 200, reply.text
+    assert reply.headers.get("X-Touchstone-Flags", "") == ",".join(flags)
+
+
+def test_nemo_gyms_empty_responses_pictures_and_tools(http, endpoint) -> None:
+    path = f"/compat/nemo-gym/{endpoint}/verify"
+    picture = {"type": "input_image", "image_url": "https://example.org/x.png"}
+    asked = [{"role": "user", "content": [{"type": "input_text", "text": PROMPT}, picture]}]
+    for params, output, flags in (
+        ({"input": PROMPT}, [], "empty_response"),
+        ({"input": asked}, [ANSWER], "unread:image"),
+        ({"input": PROMPT, "tools": [{"type": "function", "name": "f"}]}, [ANSWER], "unread:tools"),
+    ):
+        body = {"responses_create_params": params, "response": {"output": output}}
+        reply = http.post(path, json=body)
+        assert reply.status_code == 200, reply.text
+        assert reply.headers["X-Touchstone-Flags"] == flags
+
+
 def test_reward_components_add_up_where_transforms_change_the_reward(http, endpoint) -> None:
     row = Endpoint.objects.get(name=endpoint)
     spec = {
@@ -275,8 +317,8 @@ BAD_BODIES = [
     ("nemo-gym/E/verify", {"responses_create_params": {"input": "a"}, "response": {}}, "/response/output"),
     (
         "nemo-gym/E/verify",
-        {"responses_create_params": {"input": "a"}, "response": {"output": [{"type": "web_search_call"}]}},
-        "/response/output/0/type",
+        {"responses_create_params": {"input": "a"}, "response": {"output": [{"type": "function_call"}]}},
+        "/response/output/0/name",
     ),
 ]
 

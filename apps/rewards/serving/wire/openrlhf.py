@@ -4,8 +4,11 @@
 -> {"rewards": [float], "scores": [0..1], "extra_logs": {name: [float]}}
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
+
+from touchstone_client.alignment import align
 
 from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
 from apps.rewards.serving.response import ScoreResponse
@@ -14,9 +17,6 @@ from workers.errors import InvalidRecord
 from workers.schema import ScoreInput
 from workers.schema.decode import require_list
 from workers.schema.logistic import logistic
-
-# A tokenizer may put its beginning-of-text mark before the prompt when it decodes the query.
-_LONGEST_MARK = 64
 
 
 def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
@@ -42,6 +42,7 @@ def reply(response: ScoreResponse) -> dict[str, Any]:
     logs = {
         "raw_reward": [score.raw for score in response.scores],
         "truncated": [float("truncated" in score.flags) for score in response.scores],
+        "flagged": [float(bool(score.flags)) for score in response.scores],
     }
     if all(score.std is not None for score in response.scores):
         logs["reward_std"] = [score.std for score in response.scores if score.std is not None]
@@ -55,12 +56,15 @@ def reply(response: ScoreResponse) -> dict[str, Any]:
 def _item(query: str, prompt: str, label: Any, at: str) -> ScoreInput:
     if not prompt:
         return text_item(query, at)
-    start = query.find(prompt)
-    if not 0 <= start <= _LONGEST_MARK:
+    aligned = align(query, prompt)
+    if aligned is None:
         raise InvalidRecord(
-            "does not begin with its prompt, so there is no telling its response.", pointer=at
+            "does not begin with its prompt, nor with the end of it, so its response is unknown; send in `prompts` "
+            "the text that the query begins with, or an empty prompt to score the query as text.",
+            pointer=at,
         )
-    return pair_item(prompt, query[start + len(prompt) :], at, label)
+    item = pair_item(prompt, aligned.response, at, label)
+    return item if aligned.is_exact else dataclasses.replace(item, flags=(*item.flags, "aligned"))
 
 
 WIRES = (

@@ -1,5 +1,6 @@
 """What a wire protocol is: how its request is read, and how its reply is written."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +9,9 @@ from apps.rewards.serving.requests import ScoreRequest, limited
 from apps.rewards.serving.response import ScoreResponse
 from workers.engine import ItemScore
 from workers.errors import InvalidRecord
-from workers.schema import ScoreInput, parse_item
+from workers.schema import ScoreInput
 from workers.schema.decode import json_type_name, require_list
+from workers.schema.rendered_items import parse_scored_item, parse_whole_text
 
 Parse = Callable[[bytes, Mapping[str, str]], ScoreRequest]
 
@@ -59,13 +61,18 @@ def filled(value: Any, at: str) -> list[Any]:
 
 
 def text_item(value: Any, at: str) -> ScoreInput:
-    return parse_item({"text": text(value, at)}, pointer=at)
+    """A whole conversation as one text: rendered chat text is read back into messages."""
+    return parse_whole_text(text(value, at), pointer=at)
 
 
 def pair_item(prompt: Any, response: Any, at: str, reference: Any = None) -> ScoreInput:
-    """reference: a label, where it is text."""
-    options = {"reference": reference} if isinstance(reference, str) else {}
-    return parse_item({"prompt": prompt, "response": response} | options, pointer=at)
+    """reference: a label; one that is no text is sent on as JSON."""
+    options = {} if reference is None else {"reference": label_text(reference)}
+    return parse_scored_item({"prompt": prompt, "response": response} | options, pointer=at)
+
+
+def label_text(label: Any) -> str:
+    return label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
 
 
 def flag(document: Mapping[str, Any], name: str) -> bool | None:

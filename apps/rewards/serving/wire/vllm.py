@@ -9,6 +9,7 @@ import struct
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
@@ -28,6 +29,7 @@ from workers.errors import InvalidRecord
 from workers.schema import ScoreInput, parse_item
 from workers.schema.decode import json_type_name
 from workers.schema.logistic import logistic
+from workers.schema.rendered_items import parse_scored_item
 
 Json = dict[str, Any]
 # What a request may call the two sides of its pairs.
@@ -38,7 +40,9 @@ def parse_inputs(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     """`input`: a text, several, token ids, or several lists of them; or `messages`."""
     document = read_document(body)
     if "messages" in document:
-        items, pointer = [parse_item({"messages": document["messages"]})], None
+        item = parse_scored_item({"messages": document["messages"]})
+        unread = ("unread:tools",) if document.get("tools") else ()
+        items, pointer = [replace(item, flags=(*item.flags, *unread))], None
     else:
         value = document.get("input")
         single = isinstance(value, str) or (isinstance(value, list) and value and isinstance(value[0], int))

@@ -1,0 +1,35 @@
+"""What the flags of a score mean, for the pages that show scores."""
+
+MEANINGS = {
+    "truncated": "The input is longer than the model reads, so a part of it was left out.",
+    "uncertain": "The ensemble's members disagree about this input.",
+    "out_of_distribution": "The input is unlike the model's training data.",
+    "template_rewrites": "The model's chat template changes earlier steps when the next one comes.",
+    "canary": "The candidate of an open release scored it.",
+    "template_in_text": "Marks of a chat template stand in a text and were scored as text.",
+    "template_lossy": "The chat template that rendered the text does not keep all of a conversation.",
+    "turns_in_text": "Several turns were read from one text, in which nothing tells the policy's words from others'.",
+    "messages_in_text": "The prompt was a JSON text of chat messages, and was read as these.",
+    "prompt_cut": "The rendered prompt has lost its beginning.",
+    "reasoning_unclosed": "The prompt opens the agent's reasoning, and the response does not close it.",
+    "aligned": "The query did not contain its prompt letter for letter; both were aligned.",
+    "orphan_result": "A tool result answers no call, and was read as an observation.",
+    "empty_response": "The agent's last step is empty.",
+    "unread:image": "Pictures were not read.",
+    "unread:audio": "Audio was not read.",
+    "unread:video": "Video was not read.",
+    "unread:file": "Files were not read.",
+    "unread:reference": "No component of the endpoint reads the reference answer.",
+    "unread:speaker": "Names of speakers were not read.",
+    "unread:tools": "Declared tools were not read.",
+    "unread:default_system": "The chat template's own system message was not read.",
+    "unread:after_last_agent_step": "Messages after the agent's last step were not read.",
+}
+
+
+def flag_meaning(flag: str) -> str:
+    known = MEANINGS.get(flag)
+    if known is not None:
+        return known
+    field = flag.removeprefix("unread:")
+    return f"The field {field} of a message was not read." if field != flag else ""
