@@ -9,7 +9,7 @@ from rapidfuzz.distance import LCSseq
 from apps.trajectories.rendering.safe import escape
 
 _TOKENS = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
-_HTML_PIECES = re.compile(r'<(?:[^">]|"[^"]*")*>|&#?\w+;\s*|\w+\s*|[^\w\s<]\s*|\s+|.', re.DOTALL)
+_HTML_PIECES = re.compile(r'<(?:[^"<>]|"[^"]*")*>|&#?\w+;\s*|\w+\s*|[^\w\s<]\s*|\s+|.', re.DOTALL)
 _MOST = 6000  # words that are compared; of longer texts it is lines, and of texts of more lines nothing
 _LEAST = 0.3  # share of words in common below which marking them would mark everything
 
