@@ -14,30 +14,13 @@ from benchmarks.chat_templates import (
     scored_messages,
 )
 from tests.rewards.conftest import serves, wait_until
-from tests.workers.engine.fakes import FakeModel, FakeRendered
-from workers.schema import Trajectory
-from workers.text.segments import segments
+from tests.rewards.wire.reading_model import ReadingModel
+from tests.workers.engine.fakes import FakeModel
 
 pytestmark = pytest.mark.ml
 
 Json = dict[str, Any]
 CHATML = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
-
-
-class ReadingModel(FakeModel):
-    """Whose rewards change with every letter of every step, and with whose it is."""
-
-    def render(self, content: Any, *, session: Any = None) -> FakeRendered:
-        if not isinstance(content, Trajectory):
-            return super().render(content, session=session)
-        steps: list[tuple[int, ...]] = []
-        seen: list[int] = []
-        for step in content.steps:
-            for segment in segments(step):
-                seen += [(1 + len(seen) % 11) * ord(letter) for letter in f"{segment.source}:{segment.text}"]
-            if step.source == "agent":
-                steps.append(tuple(seen))
-        return FakeRendered(tuple(steps))
 
 
 @pytest.fixture

@@ -1,0 +1,78 @@
+"""Bodies that people reported, and real rows of NeMo-Gym: scored as the messages that they stand for, or flagged."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.rewards.wire.reading_model import ReadingModel
+from tests.workers.engine.fakes import FakeModel
+
+Json = dict[str, Any]
+QUESTION = "Where is my order 1007? It was to be here last week."
+
+
+@pytest.fixture
+def fake() -> FakeModel:
+    return ReadingModel()
+
+
+def score(http: httpx.Client, endpoint: str, *inputs: Json) -> list[Json]:
+    reply = http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": list(inputs)})
+    assert reply.status_code == 200, reply.text
+    found: list[Json] = reply.json()["results"]
+    return found
+
+
+def said(question: str, answer: str) -> Json:
+    return {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]}
+
+
+def test_real_rows_of_nemo_gym(http, endpoint, shared_data: Path) -> None:
+    """`/score` reads the items of the Responses API as messages too, by other code."""
+    rows = (shared_data / "wild/nemo-gym__example_rollouts.jsonl").read_text().splitlines()
+    assert len(rows) == 5
+    for row in map(json.loads, rows):
+        reply = http.post(f"/compat/nemo-gym/{endpoint}/verify", json=row)
+        assert reply.status_code == 200, reply.text
+        assert reply.headers["X-Touchstone-Flags"] == "unread:tools"
+        items = [*row["responses_create_params"]["input"], *row["response"]["output"]]
+        (expected,) = score(http, endpoint, {"messages": items})
+        assert reply.json()["reward"] == pytest.approx(expected["reward"], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "messages", "flags"),
+    [
+        ("02-openrlhf-templated", said(QUESTION, "No idea."), None),
+        ("03-openrlhf-nfc", said("Ou\u0300 est mon cafe\u0301 ?", "No idea."), "aligned"),
+        ("04-openrlhf-left-truncated", said("Hello. Where is my order 1007?", "No idea."), "aligned"),
+    ],
+)
+def test_queries_of_openrlhf(
+    http, endpoint, shared_data: Path, name: str, messages: Json, flags: str | None
+) -> None:
+    body = json.loads((shared_data / f"cases/serving/{name}.json").read_text())
+    reply = http.post(f"/compat/openrlhf/{endpoint}/get_reward", json=body)
+    (expected,) = score(http, endpoint, messages)
+    assert reply.json()["rewards"] == [pytest.approx(expected["reward"], abs=1e-5)]
+    assert reply.headers.get("X-Touchstone-Flags") == flags
+
+
+def test_items_that_were_refused_or_read_in_part(http, endpoint, shared_data: Path) -> None:
+    def case(name: str) -> Any:
+        return json.loads((shared_data / f"cases/serving/{name}.json").read_text())
+
+    (trl,) = score(http, endpoint, *case("01-tool-result-without-id")["inputs"])
+    assert trl["flags"] == []
+    thinking, plain = case("05-thinking-ignored")["inputs"]
+    question, answer = thinking["messages"]
+    reasoned = {"role": "assistant", "content": answer["content"], "reasoning_content": answer["thinking"]}
+    found, expected, without = score(http, endpoint, thinking, {"messages": [question, reasoned]}, plain)
+    assert found["reward"] == pytest.approx(expected["reward"], abs=1e-5) != without["reward"]
+    (picture,) = score(http, endpoint, *case("06-trl-image-placeholder")["inputs"])
+    assert picture["flags"] == ["unread:image"]
+    reply = http.post(f"/compat/nemo-gym/{endpoint}/verify", json=case("07-nemo-empty-output"))
+    assert (reply.status_code, reply.headers["X-Touchstone-Flags"]) == (200, "empty_response")
