@@ -13,15 +13,31 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import openai
 import pytest
+import torch
 
-from tests.workers.decoders import tokenizer
+from tests.rewards.wire.reading_model import ReadingModel
+from tests.workers.decoders import template, tokenizer
+from tests.workers.engine.fakes import FakeModel
 
 pytestmark = pytest.mark.ml
 
 PEERS = Path(sys.prefix) / "peers"
 PROMPT, RESPONSE = "Where is my parcel?", "It comes today."
+
+
+TURNS = [
+    {"role": "user", "content": "Hello."},
+    {"role": "assistant", "content": "What is it?"},
+    {"role": "user", "content": PROMPT},
+]
+
+
+@pytest.fixture
+def fake() -> FakeModel:
+    return ReadingModel()
 
 
 class Anything(types.ModuleType):
@@ -85,6 +101,15 @@ def expected(http, endpoint) -> dict[str, float]:
     return {"pair": results[0]["reward"], "text": results[1]["reward"]}
 
 
+@pytest.fixture
+def of_turns(http, endpoint) -> float:
+    """The reward of several turns, as messages."""
+    item = {"messages": [*TURNS, {"role": "assistant", "content": RESPONSE}]}
+    reply = http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [item]})
+    reward: float = reply.json()["results"][0]["reward"]
+    return reward
+
+
 def test_openrlhf(service, endpoint, key, expected, load_peer, monkeypatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     agent = load_peer("openrlhf", "utils/agent.py")
@@ -94,6 +119,21 @@ def test_openrlhf(service, endpoint, key, expected, load_peer, monkeypatch) -> N
     (info,) = asyncio.run(executor._fetch_rewards_via_http([PROMPT + RESPONSE], [PROMPT], ["a label"]))
     assert info["rewards"] == [pytest.approx(expected["pair"], abs=1e-5)]
     assert set(info) == {"rewards", "scores", "extra_logs"}
+
+
+def test_openrlhf_with_a_templated_prompt(service, endpoint, key, of_turns, load_peer, monkeypatch) -> None:
+    """As `--apply_chat_template` renders it."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    agent = load_peer("openrlhf", "utils/agent.py")
+    agent.logger = types.SimpleNamespace(info=print)
+    url = f"{service.url}/compat/openrlhf/{endpoint}/get_reward?key={key}"
+    executor = agent.SingleTurnAgentExecutor(remote_rm_url=[url])
+    prompt = tokenizer(template("qwen3")).apply_chat_template(
+        TURNS, tokenize=False, add_generation_prompt=True
+    )
+    asked = executor._fetch_rewards_via_http([f"{prompt}{RESPONSE}<|im_end|>"], [prompt], [""])
+    (info,) = asyncio.run(asked)
+    assert info["rewards"] == [pytest.approx(of_turns, abs=1e-5)]
 
 
 def test_openrlhf_from_its_tokens(service, endpoint, key, expected, load_peer) -> None:
@@ -133,6 +173,23 @@ def test_verl_reward_loop(service, endpoint, key, expected, load_peer, engine) -
     assert asyncio.run(worker.compute_score_disrm(None))["reward_score"] == pytest.approx(
         expected["text"], abs=1e-5
     )
+
+
+def test_verl_reward_loop_with_several_turns(service, endpoint, key, of_turns, load_peer) -> None:
+    """From the tokens of a roll-out and the messages of its row, which it renders by the reward model's template."""
+    loop = load_peer("verl", "experimental/reward_loop/reward_loop.py", "ray", "omegaconf", "tensordict")
+    worker = loop.RewardLoopWorker.__new__(loop.RewardLoopWorker)
+    named, made = types.SimpleNamespace, tokenizer(template("qwen3"), eos_token="<|im_end|>")
+    reward_model = named(rollout=named(name="vllm"), model_path=f"/models/{endpoint}")
+    worker.config = named(reward=named(reward_model=reward_model))
+    worker.input_tokenizer = worker.reward_model_tokenizer = made
+    host = service.url.removeprefix("http://")
+    worker.reward_router_address = f"{host}/compat/vllm/classify?key={key}&then="
+    ids = made(f"{RESPONSE}<|im_end|>", return_tensors="pt", add_special_tokens=False)["input_ids"][0]
+    batch = {"responses": ids, "attention_mask": torch.ones_like(ids)}
+    row = named(batch=batch, non_tensor_batch={"raw_prompt": np.array(TURNS, dtype=object)})
+    found = asyncio.run(worker.compute_score_disrm([row]))
+    assert found["reward_score"] == pytest.approx(of_turns, abs=1e-5)
 
 
 def test_llama_factory(service, endpoint, key, expected, load_peer) -> None:
