@@ -20,6 +20,7 @@ NAMES = (
     ),
     *(
         "serving",
+        "compatibility",
         "invariance",
         "results",
         "sample_world",
