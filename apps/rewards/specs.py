@@ -10,11 +10,13 @@ from django.conf import settings
 from apps.accounts.models import Project
 from apps.core.errors import DomainError
 from apps.core.http.outgoing import check_url
+from apps.core.storage.model_folders import known_names
 from apps.judges.models import Judge
 from apps.judges.selectors import get_judge_by_name
 from apps.rewards.serving.vllm_server import unknown_server_message
 from apps.training.models import RewardModel
 from apps.training.selectors import model_named
+from workers.schema.chat_text.formats import ALIASES, FORMATS, named_format
 from workers.schema.endpoints import (
     CriterionPart,
     Delta,
@@ -57,9 +59,21 @@ def checked_spec(*, project: Project, spec: Any) -> CheckedSpec:
                 check_url(component.url)
         elif isinstance(component, JudgePart):
             judges[component.judge] = _judge(component, project, at)
+    _check_policy_template(parsed.policy_template)
     full = parsed.with_models(names)
     check_models(full, models)
     return CheckedSpec(full, models, judges)
+
+
+def _check_policy_template(name: str | None) -> None:
+    """A known family, or a folder that the operator listed: never a path, see `apps.core.storage.model_folders`."""
+    if name is None or named_format(name) is not None or name in settings.MODEL_DIRS:
+        return
+    raise DomainError(
+        f"{name[:60]!r} is neither a known chat template ({', '.join([*FORMATS, *ALIASES])}) nor the name of a model "
+        f"folder; {known_names()}.",
+        pointer="/policy_template",
+    )
 
 
 @contextmanager

@@ -126,6 +126,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/campaigns/<int:pk>/pilot/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/campaigns/<int:pk>/assign/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/campaigns/<int:pk>/resume/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/<int:pk>/offer/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/campaigns/judged/<int:pk>/adjudicate/": ("POST", Role.REVIEWER),
     "p/<slug:slug>/campaigns/judged/<int:pk>/purpose/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/campaigns/judged/<int:pk>/assign/": ("POST", Role.RESEARCHER),
@@ -291,6 +292,7 @@ RECEIVES = {
     "v1/traces"
 } | SCIM  # the project is the key's: tests/trajectories/test_traces.py holds it against keys
 NOTHING_THERE = {"^api/", "api/v1/"}  # answer 404 to everyone
+PROBED = ("", "/vllm", "/sglang", "/tei")
 # Of the reward service; its own tests (tests/rewards) hold each against keys and projects.
 REWARDS = {
     "/api/v1/rewards/{endpoint}/score",
@@ -318,7 +320,16 @@ REWARDS = {
     "/compat/nemo-gym/{endpoint}/verify",
     "/compat/slime/{endpoint}",
     "/compat/llamafactory/{endpoint}",
+    "/compat/tei/{endpoint}/info",
+    *(f"/compat{server}/{probe}" for server in PROBED for probe in ("v1/models", "info")),
 }
-REWARDS_FOR_ANYBODY = {"/healthz", "/readyz", "/metrics", "/api/v1/rewards/openapi.json"}
+REWARDS_FOR_ANYBODY = {
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/api/v1/rewards/openapi.json",
+    "/compat/tei/{endpoint}/health",  # says the same for every name: whether the service is ready
+    *(f"/compat{server}/health" for server in PROBED),
+}
 WEB_FOR_ANYBODY = {"/healthz", "/readyz", "/static", "/client/", "/client/{file_name}"}
 WEB_PASSED_ON = {"/api/v1/rewards{rest:path}", "/compat{rest:path}"}

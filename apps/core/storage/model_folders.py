@@ -50,6 +50,12 @@ def folder_of(stored: str) -> Path:
     return _checked(name, Path(settings.MODEL_DIRS[name]).resolve())
 
 
+def tokenizer_folder(name: str) -> Path:
+    """The folder of a name, of which only the tokenizer is read. Raises DomainError for one that is not listed."""
+    check_listed(name, pointer="")
+    return Path(settings.MODEL_DIRS[name]).resolve()
+
+
 def without_paths(text: str) -> str:
     """A text of a child process with the names of listed folders instead of their paths, and no path of ours."""
     for name, path in settings.MODEL_DIRS.items():

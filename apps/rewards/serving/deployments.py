@@ -13,14 +13,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from apps.core.errors import DomainError
+from apps.core.storage.model_folders import tokenizer_folder
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.registry import EndpointInfo, EndpointKey, ReleaseInfo, RevisionInfo
 from workers.engine import Ask, Batcher, Scorer, ServedModel, Verify, Version
 from workers.engine.judge_components import no_judge
 from workers.engine.versions import no_verifier
 from workers.errors import RewardError
-from workers.schema.endpoints import parse_spec
+from workers.schema.chat_text.formats import named_format
+from workers.schema.endpoints import EndpointSpec, parse_spec
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +46,14 @@ def no_verifiers(project: str) -> Verify:
 
 def no_judges(judges: Mapping[str, int], project: str) -> Ask:
     return no_judge
+
+
+def _with_template_folder(spec: EndpointSpec) -> EndpointSpec:
+    """The folder in place of its name, where a policy's chat template is that of a folder."""
+    name = spec.policy_template
+    if name is None or named_format(name) is not None:
+        return spec
+    return msgspec.structs.replace(spec, policy_template=str(tokenizer_folder(name)))
 
 
 def no_server(artifact: str, server: str) -> Scorer:
@@ -278,7 +290,7 @@ class Deployments:
             return version
 
     def _load_version(self, revision: RevisionInfo, project: str) -> Version:
-        spec = parse_spec(revision.spec)
+        spec = _with_template_folder(parse_spec(revision.spec))
         models = {name: self._served(name, spec.servers.get(name), revision, project) for name in spec.models}
         ask = self._ask(revision.judges, project)
         verify = self._verify(project)
