@@ -12,6 +12,7 @@ from workers.schema.tool_results import has_orphans
 _READ = frozenset(("role", "refusal", "tool_call_id"))
 _READ_OF_RESULTS = _READ | {"name"}
 _READ_OF_CALLS = frozenset(("type", "index", "id", "item_id", "item_type"))
+_READ_OF_ITEMS = frozenset(("type", "id", "status", "call_id"))  # of the Responses API, which only name them
 _NAMES = {"name": "speaker"}
 _UNUSUAL = TextPattern(r"[^A-Za-z0-9_.-]")
 _LONGEST = 40
@@ -73,6 +74,9 @@ def _of_fields(given: Any, read: frozenset[str]) -> Iterable[str]:
     if not isinstance(given, Mapping):
         return
     for key, value in given.items():
-        if key not in read and value is not False and value not in (None, "", [], {}):
+        if key == "items" and isinstance(value, list):
+            for item in value:
+                yield from _of_fields(item, _READ_OF_ITEMS)
+        elif key not in read and value is not False and value not in (None, "", [], {}):
             name = _UNUSUAL.sub("_", _NAMES.get(key) or str(key))[:_LONGEST]
             yield f"unread:{name}"

@@ -41,6 +41,15 @@ def test_real_rows_of_nemo_gym(http, endpoint, shared_data: Path) -> None:
         items = [*row["responses_create_params"]["input"], *row["response"]["output"]]
         (expected,) = score(http, endpoint, {"messages": items})
         assert reply.json()["reward"] == pytest.approx(expected["reward"], abs=1e-5)
+        assert expected["flags"] == []  # ids and states of items are no content
+
+
+def test_what_an_item_of_the_responses_api_holds_and_no_model_reads_is_named(http, endpoint) -> None:
+    hidden = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAA"}
+    answer = {"role": "assistant", "content": [{"type": "output_text", "text": "No idea."}]}
+    items = [{"role": "user", "content": QUESTION}, hidden, {"type": "message", "id": "msg_1"} | answer]
+    (found,) = score(http, endpoint, {"messages": items})
+    assert found["flags"] == ["unread:encrypted_content"]
 
 
 @pytest.mark.parametrize(
