@@ -17,7 +17,7 @@ from workers.schema.message_parts import (
     split_blocks,
     tool_call,
 )
-from workers.schema.response_items import is_item, item_message, joined
+from workers.schema.response_items import is_item, item_messages, joined, starts_message
 
 Message = dict[str, Any]
 ROLES = {
@@ -49,27 +49,18 @@ def chat_messages(messages: list[Any]) -> Iterator[tuple[int, Any]]:
     """
     open_turn: tuple[int, Message] | None = None
     for index, message in enumerate(messages):
-        if is_plain(message):
-            found: list[Any] = [message]
-        elif (item := item_message(message)) is not None:
-            if item["role"] == "assistant":
-                if (
-                    open_turn is not None
-                    and open_turn[1]["content"] is not None
-                    and item["content"] is not None
-                ):
-                    yield open_turn
-                    open_turn = None
-                open_turn = (index, item) if open_turn is None else (open_turn[0], joined(open_turn[1], item))
-                continue
-            found = [item]
-        else:
-            found = _read(message)
-        if open_turn is not None:
-            yield open_turn
-            open_turn = None
+        plain = is_plain(message)
+        items = None if plain else item_messages(message)
+        found: list[Any] = [message] if plain else _read(message) if items is None else items
         for each in found:
-            yield index, each
+            can_join = items is not None and each["role"] == "assistant"
+            if open_turn is not None and (not can_join or starts_message(open_turn[1], each)):
+                yield open_turn
+                open_turn = None
+            if not can_join:
+                yield index, each
+            else:
+                open_turn = (index, each) if open_turn is None else (open_turn[0], joined(open_turn[1], each))
     if open_turn is not None:
         yield open_turn
 

@@ -66,6 +66,11 @@ def _add(message: dict[str, Any], index: int, replaced: int, steps: list[Step], 
         return
     if not isinstance(role, str) or role not in _ROLES:
         known = ", ".join([*_ROLES, "tool", "function"])
+        if role is None and isinstance(kind := message.get("type"), str):
+            raise InvalidRecord(
+                f"an item of the type {kind[:60]!r} is no message, no named call and no result; leave it out.",
+                pointer="/type",
+            )
         raise InvalidRecord(f"unknown role {role!r}; known are {known}.", pointer="/role")
     step = _step(message, _ROLES[role], _count_replaced({"source_index": index}, replaced))
     if step.source == "agent" or step.tool_calls:

@@ -12,25 +12,48 @@ from workers.schema.message_parts import (
 )
 
 Message = dict[str, Any]
+NAMED_CALLS = ("function_call", "custom_tool_call")  # of the caller's own tools
 _READ = frozenset(("type", "role", "content", "summary", "text"))
 _OF_CALL = ("id", "status", "call_id", "name", "arguments", "input")
+_RESULTS = ("output", "outputs", "results", "result")  # of a tool of the server, which its call holds
 
 
 def is_item(message: Message) -> bool:
     kind = message.get("type")
+    if kind in NAMED_CALLS:
+        return isinstance(message.get("name"), str)
     return isinstance(kind, str) and (
         kind in ("reasoning", "message") or kind.endswith(("_call", "_call_output"))
     )
 
 
-def item_message(message: Any) -> Message | None:
-    """An item, or a whole response, as a chat message; None for anything else. Ids and the like are under `items`."""
+def item_messages(message: Any) -> list[Message] | None:
+    """An item, or a whole response, as chat messages; None for anything else. Ids and the like are under `items`.
+
+    The call of a tool of the server is two: its result is a message of its own, as any tool's.
+    """
     if not isinstance(message, dict):
         return None
     if message.get("object") == "response" and isinstance(message.get("output"), list):
         return _response(message)
     if not is_item(message) or "lc" in message or isinstance(message.get("data"), dict):
         return None
+    held = _held_result(message)
+    if held is None:
+        found = _item(message)
+        return None if found is None else [found]
+    name, result = held
+    call = _item({key: value for key, value in message.items() if key != name})
+    return None if call is None else [call, result]
+
+
+def starts_message(before: Message, after: Message) -> bool:
+    """Text or reasoning after the model's text or call begins its next message; a call joins what stands before it."""
+    speaks = after.get("content") is not None or bool(after.get("reasoning_content"))
+    return speaks and (before.get("content") is not None or bool(before.get("tool_calls")))
+
+
+def _item(message: Message) -> Message | None:
     kind = message["type"]
     if kind.endswith("_call_output"):
         found = result_of_block(kind, message)
@@ -73,6 +96,22 @@ def joined(before: Message, after: Message) -> Message:
     return found
 
 
+def _held_result(message: Message) -> tuple[str, Message] | None:
+    """The field of a call that holds its result, and that as a message. A generated picture is one."""
+    kind = message["type"]
+    if not kind.endswith("_call") or kind == "function_call":
+        return None
+    name = next((name for name in _RESULTS if message.get(name)), None)
+    if name is None:
+        return None
+    content = message[name]
+    if kind == "image_generation_call" and isinstance(content, str):
+        address = f"data:image/{message.get('output_format') or 'png'};base64,{content}"
+        content = [{"type": "image_url", "image_url": {"url": address}}]
+    identity = message.get("call_id") or message.get("id")
+    return name, {"role": "tool", "tool_call_id": identity, "content": result_content(content)}
+
+
 def _call_item(kind: str, message: Message, about: Message) -> Message:
     function = call_of_block(kind, message)["function"]
     if (
@@ -89,15 +128,24 @@ def _call_item(kind: str, message: Message, about: Message) -> Message:
     return found | ({"items": [about]} if about else {})
 
 
-def _response(message: Message) -> Message:
-    found: Message = {"role": "assistant", "content": None}
+def _response(message: Message) -> list[Message]:
+    found: list[Message] = []
+    unknown = []
     for item in message["output"]:
-        chat = item_message(item)
-        if chat is not None:
-            found = joined(found, chat)
+        chats = item_messages(item)
+        if chats is None:
+            unknown.append(item)
+        for chat in chats or []:
+            last = found[-1] if found and found[-1]["role"] == chat["role"] == "assistant" else None
+            if last is not None and not starts_message(last, chat):
+                found[-1] = joined(last, chat)
+            else:
+                found.append(chat)
     rest = {key: value for key, value in message.items() if key not in ("object", "output", "content")}
+    rest |= {"output": unknown}
     rest = {key: value for key, value in rest.items() if value is not None and value not in ([], {})}
-    return found | ({"response": rest} if rest else {})
+    first = found[0] if found else {"role": "assistant", "content": None}
+    return [first | ({"response": rest} if rest else {}), *found[1:]]
 
 
 def _is_plain_text(part: Any) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.rewards.wire.reading_model import ReadingModel
 from tests.workers.engine.fakes import FakeModel
+from workers.schema.messages import from_messages
 
 Json = dict[str, Any]
 QUESTION = "Where is my order 1007? It was to be here last week."
@@ -31,7 +32,7 @@ def said(question: str, answer: str) -> Json:
 
 
 def test_real_rows_of_nemo_gym(http, endpoint, shared_data: Path) -> None:
-    """`/score` reads the items of the Responses API as messages too, by other code."""
+    """`/score` of the same items gives the same number."""
     rows = (shared_data / "wild/nemo-gym__example_rollouts.jsonl").read_text().splitlines()
     assert len(rows) == 5
     for row in map(json.loads, rows):
@@ -42,6 +43,59 @@ def test_real_rows_of_nemo_gym(http, endpoint, shared_data: Path) -> None:
         (expected,) = score(http, endpoint, {"messages": items})
         assert reply.json()["reward"] == pytest.approx(expected["reward"], abs=1e-5)
         assert expected["flags"] == []  # ids and states of items are no content
+
+
+ITEMS: dict[str, list[Json]] = {
+    "mcp": [{"type": "mcp_call", "id": "m", "name": "look", "arguments": '{"a": 1}', "output": "found"}],
+    "web search": [{"type": "web_search_call", "id": "w", "action": {"type": "search", "query": "x"}}],
+    "code": [
+        {
+            "type": "code_interpreter_call",
+            "id": "c",
+            "code": "1+1",
+            "outputs": [{"type": "logs", "logs": "2"}],
+        }
+    ],
+    "file search": [{"type": "file_search_call", "id": "f", "queries": ["x"], "results": [{"text": "hit"}]}],
+    "picture": [{"type": "image_generation_call", "id": "i", "result": "aGVsbG8="}],
+    "custom": [
+        {"type": "custom_tool_call", "call_id": "u", "name": "sh", "input": "ls"},
+        {"type": "custom_tool_call_output", "call_id": "u", "output": "a b"},
+    ],
+    "computer": [
+        {"type": "computer_call", "call_id": "p", "action": {"type": "click", "x": 1, "y": 2}},
+        {
+            "type": "computer_call_output",
+            "call_id": "p",
+            "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,aGVsbG8="},
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_items_give_the_reward_of_the_call_its_result_and_the_answer(http, endpoint, name: str) -> None:
+    """By NeMo-Gym and by `/score`; and what a tool of the server gave back is read as a result, not as an argument."""
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+    output = [*ITEMS[name], answer]
+    row = {"responses_create_params": {"input": QUESTION}, "response": {"output": output}}
+    reply = http.post(f"/compat/nemo-gym/{endpoint}/verify", json=row).json()
+    (found,) = score(http, endpoint, {"messages": [{"role": "user", "content": QUESTION}, *output]})
+    assert reply["reward"] == pytest.approx(found["reward"], abs=1e-5)
+    steps = from_messages(output)
+    assert [step.text for step in steps] == ["", "Done."]
+    (call,) = steps[0].tool_calls
+    assert not {"output", "outputs", "result", "results"} & set(call.arguments)
+    assert len(steps[0].observation) == (name != "web search")
+
+
+def test_items_that_are_none_are_named_or_refused(http, endpoint) -> None:
+    tools = {"type": "mcp_list_tools", "id": "l", "tools": []}
+    row = {"responses_create_params": {"input": QUESTION}, "response": {"output": [tools]}}
+    reply = http.post(f"/compat/nemo-gym/{endpoint}/verify", json=row)
+    assert "unread:mcp_list_tools" in reply.headers["X-Touchstone-Flags"]
+    refused = http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [{"messages": [tools]}]})
+    assert refused.status_code == 422 and "'mcp_list_tools'" in refused.json()["detail"]
 
 
 def test_what_an_item_of_the_responses_api_holds_and_no_model_reads_is_named(http, endpoint) -> None:

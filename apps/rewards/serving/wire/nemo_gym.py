@@ -4,14 +4,16 @@ Both sides are of OpenAI's Responses API: the prompt is `input` (and `instructio
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from apps.rewards.serving.requests import ScoreRequest, limited, parse_tags, read_document
 from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import Wire, pair_item, text
-from apps.rewards.serving.wire.response_items import ItemReader
+from workers.errors import InvalidRecord
 from workers.schema.decode import require_list, require_object
+from workers.schema.message_shapes import chat_messages
+from workers.schema.response_items import NAMED_CALLS, is_item
 
 Json = dict[str, Any]
 
@@ -21,14 +23,20 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     at = "/responses_create_params"
     asked = require_object(document.get("responses_create_params"), pointer=at)
     answered = require_object(document.get("response"), pointer="/response")
-    reader = ItemReader()
-    prompt = _prompt(asked, at, reader)
+    prompt = _prompt(asked, at)
     output = limited(require_list(answered.get("output"), pointer="/response/output"), "/response/output")
-    response = reader.messages(output, "/response/output")
-    if not any(message["role"] == "assistant" for message in response):
-        response = [*response, {"role": "assistant", "content": ""}]  # an empty response is scored as one
-    item = pair_item(prompt, response, "")
-    flags = [*item.flags, *reader.flags, *(["unread:tools"] if asked.get("tools") else [])]
+    response = _items(output, "/response/output")
+    if not any(message["role"] == "assistant" for _, message in chat_messages(list(response.values()))):
+        response["/response/output"] = {
+            "role": "assistant",
+            "content": "",
+        }  # an empty response is scored as one
+    try:
+        item = pair_item(list(prompt.values()), list(response.values()), "")
+    except InvalidRecord as error:
+        raise _placed(error, {"prompt": list(prompt), "response": list(response)}) from None
+    unread = [*_unread(asked.get("input")), *_unread(output)]
+    flags = dict.fromkeys([*item.flags, *unread, *(["unread:tools"] if asked.get("tools") else [])])
     item = dataclasses.replace(item, flags=tuple(flags))
     return ScoreRequest(
         (item,), steps=False, tags=parse_tags(document, headers), pointer=None, context=document
@@ -45,17 +53,47 @@ def reply(response: ScoreResponse) -> Json:
     return response.request.context | {"reward": score.reward, "reward_components": components}
 
 
-def _prompt(asked: Json, at: str, reader: ItemReader) -> list[Json]:
-    content = asked.get("input")
-    messages = (
-        [{"role": "user", "content": content}]
-        if isinstance(content, str)
-        else reader.messages(require_list(content, pointer=f"{at}/input"), f"{at}/input")
-    )
-    instructions = asked.get("instructions")
-    if instructions is None:
-        return messages
-    return [{"role": "system", "content": text(instructions, f"{at}/instructions")}, *messages]
+def _prompt(asked: Json, at: str) -> dict[str, Json]:
+    """Messages by their pointers."""
+    content, found = asked.get("input"), dict[str, Json]()
+    if (instructions := asked.get("instructions")) is not None:
+        place = f"{at}/instructions"
+        found[place] = {"role": "system", "content": text(instructions, place)}
+    if isinstance(content, str):
+        return found | {f"{at}/input": {"role": "user", "content": content}}
+    return found | _items(require_list(content, pointer=f"{at}/input"), f"{at}/input")
+
+
+def _items(items: Sequence[Any], at: str) -> dict[str, Json]:
+    """Those that are messages, by their pointers."""
+    by_pointer = {
+        f"{at}/{index}": require_object(item, pointer=f"{at}/{index}") for index, item in enumerate(items)
+    }
+    for place, item in by_pointer.items():
+        if item.get("type") in NAMED_CALLS:
+            text(item.get("name"), f"{place}/name")
+    return {place: item for place, item in by_pointer.items() if _is_message(item)}
+
+
+def _is_message(item: Json) -> bool:
+    return "role" in item or is_item(item)
+
+
+def _unread(items: Any) -> Iterator[str]:
+    """Flags of items that are no messages, such as a list of a server's tools."""
+    for item in items if isinstance(items, list) else []:
+        if not _is_message(item):
+            yield f"unread:{str(item.get('type'))[:40]}"
+
+
+def _placed(error: InvalidRecord, pointers: Mapping[str, Sequence[str]]) -> InvalidRecord:
+    """The error at the place in the request of what was read as a message."""
+    for side, places in pointers.items():
+        for index, place in enumerate(places):
+            before, found = f"/{side}/{index}", error.pointer or ""
+            if f"{found}/".startswith(f"{before}/"):
+                return InvalidRecord(error.message, pointer=place + found.removeprefix(before))
+    return error
 
 
 WIRES = (
