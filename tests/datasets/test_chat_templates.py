@@ -34,7 +34,7 @@ SYSTEM = {"role": "system", "content": "You are a clerk."}
 ASK = {"role": "user", "content": "Do I need an umbrella in Ulm?"}
 
 
-def said(text: str, **fields: Any) -> dict[str, Any]:
+def agent_message(text: str, **fields: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": text, **fields}
 
 
@@ -42,7 +42,7 @@ def called(
     name: str, arguments: dict[str, Any], id: str = "c1", text: str = "", **fields: Any
 ) -> dict[str, Any]:
     call = {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
-    return said(text, tool_calls=[call], **fields)
+    return agent_message(text, tool_calls=[call], **fields)
 
 
 def result(name: str, content: str, id: str = "c1") -> dict[str, Any]:
@@ -52,17 +52,22 @@ def result(name: str, content: str, id: str = "c1") -> dict[str, Any]:
 # As a trainer would write them by hand: the prompt, the chosen and the rejected answer, tools.
 LOOK = [called("weather", {"city": "Ulm"}), result("weather", '{"rain": true}')]
 GUESS = [called("guess", {"odds": 0.5, "n": 3, "of": ["a"]}), result("guess", "1")]
-THINK = [called("weather", {}, reasoning_content="Look."), result("weather", "3"), said("Yes.")]
-TURNS = [ASK, said("Which Ulm?"), {"role": "user", "content": "The big one."}]
+THINK = [called("weather", {}, reasoning_content="Look."), result("weather", "3"), agent_message("Yes.")]
+TURNS = [ASK, agent_message("Which Ulm?"), {"role": "user", "content": "The big one."}]
 SHELL = [called("shell", {"__raw__": "curl wttr.in"}), result("shell", "rain")]
 CONVERSATIONS: dict[str, tuple[Messages, Messages, Messages, list[Any]]] = {
-    "plain": ([SYSTEM, ASK], [said("Yes.")], [said("No.")], []),
-    "turns": (TURNS, [said("Yes.")], [said("?")], []),
-    "tools": ([ASK, *LOOK], [said("Yes, it rains.")], [said("No.")], [WEATHER]),
-    "calls": ([ASK], [*LOOK, said("Yes.")], GUESS, []),
-    "thoughts": ([ASK], [said("Yes.", reasoning_content="It rains there.")], [said("Yes.")], []),
-    "thoughts and calls": ([ASK], THINK, [said("No.")], [WEATHER]),
-    "arguments that are no object": ([ASK], SHELL, [said("No.")], []),
+    "plain": ([SYSTEM, ASK], [agent_message("Yes.")], [agent_message("No.")], []),
+    "turns": (TURNS, [agent_message("Yes.")], [agent_message("?")], []),
+    "tools": ([ASK, *LOOK], [agent_message("Yes, it rains.")], [agent_message("No.")], [WEATHER]),
+    "calls": ([ASK], [*LOOK, agent_message("Yes.")], GUESS, []),
+    "thoughts": (
+        [ASK],
+        [agent_message("Yes.", reasoning_content="It rains there.")],
+        [agent_message("Yes.")],
+        [],
+    ),
+    "thoughts and calls": ([ASK], THINK, [agent_message("No.")], [WEATHER]),
+    "arguments that are no object": ([ASK], SHELL, [agent_message("No.")], []),
 }
 
 
@@ -109,7 +114,7 @@ def environment() -> Any:
     return _compile_jinja_template
 
 
-def shown(template: str, messages: Messages, tools: list[Any] | None) -> str:
+def rendered(template: str, messages: Messages, tools: list[Any] | None) -> str:
     """The text, or the error that the template raises."""
     try:
         compiled = environment()(template)
@@ -145,8 +150,8 @@ def test_every_template_shows_what_was_written_by_hand(project: Project, format:
         template = path.read_text(encoding="utf-8")
         for messages, tools in expected:
             ours = by_text[json.dumps((messages, tools), sort_keys=True)]
-            by_hand = shown(template, messages, tools)
-            assert shown(template, *ours) == by_hand, (path.name, messages)
+            by_hand = rendered(template, messages, tools)
+            assert rendered(template, *ours) == by_hand, (path.name, messages)
             raising[path.name] += by_hand.startswith(("TemplateError", "UndefinedError", "TypeError"))
     assert sum(raising.values()) < 0.12 * len(TEMPLATES) * len(expected), raising
 
@@ -163,10 +168,10 @@ def test_images_are_columns_that_trl_and_its_processors_take(project: Project, t
     import_pairs(
         project,
         [
-            compared("x", [*look, said("A dot.")], [*look, *seen]),
-            compared("y", [*json_like, said("A.")], [*json_like, said("B.")], choice="b"),
+            compared("x", [*look, agent_message("A dot.")], [*look, *seen]),
+            compared("y", [*json_like, agent_message("A.")], [*json_like, agent_message("B.")], choice="b"),
             # The sides differ in a picture only, which no text column shows.
-            compared("z", [*json_like, *seen], [*json_like, said("[image]\nThis.")]),
+            compared("z", [*json_like, *seen], [*json_like, agent_message("[image]\nThis.")]),
         ],
     )
     rows = {row["chosen"][0]["content"]: row for row in loaded(project, "trl", tmp_path)}
@@ -187,7 +192,9 @@ def test_images_are_columns_that_trl_and_its_processors_take(project: Project, t
 def test_differences_that_come_late_are_read_as_written(project: Project, tmp_path: Path) -> None:
     """More than `datasets` looks at for the types: what comes later has calls, other arguments, other types."""
     datasets = pytest.importorskip("datasets")
-    plain = [compared(f"p{n}", [ASK, said(f"Yes {n}.")], [ASK, said("No.")]) for n in range(60)]
+    plain = [
+        compared(f"p{n}", [ASK, agent_message(f"Yes {n}.")], [ASK, agent_message("No.")]) for n in range(60)
+    ]
     import_pairs(project, plain + pairs())
     lines = list(EXPORTS["trl"](freeze(project), None, Counter()))
     path = tmp_path / "late.jsonl"

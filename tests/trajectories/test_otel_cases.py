@@ -11,7 +11,7 @@ from workers.errors import InvalidRecord
 from workers.schema import Trajectory
 
 
-def said(text: str) -> list[dict[str, Any]]:
+def output_messages(text: str) -> list[dict[str, Any]]:
     return [{"role": "assistant", "parts": [{"type": "text", "content": text}]}]
 
 
@@ -37,7 +37,7 @@ def texts(trajectory: Trajectory) -> list[str]:
     return [step.text for step in trajectory.steps]
 
 
-def told(trajectory: Trajectory) -> list[list[str | None]]:
+def texts_of(trajectory: Trajectory) -> list[list[str | None]]:
     return [
         [result.content[0].text for result in step.observation]
         for step in trajectory.steps
@@ -63,7 +63,7 @@ CASES = {
 def test_cases(shared_data: Path, name: str) -> None:
     document = json.loads((shared_data / f"cases/import/otel_{name}.json").read_text())
     (found,) = gathered(document)
-    assert (texts(found), told(found)) == CASES[name]
+    assert (texts(found), texts_of(found)) == CASES[name]
 
 
 def test_a_copy_within_a_call_counts_once_and_is_named() -> None:
@@ -89,7 +89,7 @@ def test_results_of_spans_go_to_the_call_of_their_turn() -> None:
         ran(4, "two"),
     ]
     (found,) = gathered(traced(*spans))
-    assert told(found) == [["one"], ["two"]]
+    assert texts_of(found) == [["one"], ["two"]]
 
 
 def test_the_last_result_of_a_repeated_id_is_there() -> None:
@@ -97,20 +97,20 @@ def test_the_last_result_of_a_repeated_id_is_there() -> None:
     history = ASKED + called(1) + result
     spans = [span(1, chat(ASKED, called(1))), ran(2, "one"), span(3, chat(history, called(2))), ran(4, "two")]
     (found,) = gathered(traced(*spans))
-    assert told(found) == [["one"], ["two"]]
+    assert texts_of(found) == [["one"], ["two"]]
 
 
 def test_results_of_spans_without_ids_are_paired_by_name() -> None:
     nameless = called(1)
     nameless[0]["parts"][0].pop("id")
     (found,) = gathered(traced(span(1, chat(ASKED, nameless)), ran(2, "in Ulm", name=None)))
-    assert told(found) == [["in Ulm"]]
+    assert texts_of(found) == [["in Ulm"]]
 
 
 @pytest.mark.parametrize("difference", ["\n", "  ", "\r\n"])
 def test_space_around_an_answer_in_the_history_makes_no_new_message(difference: str) -> None:
-    history = ASKED + said(f"In Ulm.{difference}") + asked("And now?")
-    (found,) = gathered(traced(span(1, chat(ASKED, SAID)), span(2, chat(history, said("Still.")))))
+    history = ASKED + output_messages(f"In Ulm.{difference}") + asked("And now?")
+    (found,) = gathered(traced(span(1, chat(ASKED, SAID)), span(2, chat(history, output_messages("Still.")))))
     assert texts(found) == ["Where is it?", "In Ulm.", "And now?", "Still."]
 
 
@@ -119,8 +119,8 @@ def test_calls_are_in_the_order_of_their_histories_whatever_the_clocks_say() -> 
     spans = []
     for turn in range(6):
         history += asked(f"q{turn}")
-        spans.append(span(50 - turn, chat(list(history), said(f"a{turn}"))))
-        history += said(f"a{turn}")
+        spans.append(span(50 - turn, chat(list(history), output_messages(f"a{turn}"))))
+        history += output_messages(f"a{turn}")
     (found,) = gathered(traced(*spans))
     assert texts(found) == [text for turn in range(6) for text in (f"q{turn}", f"a{turn}")]
 
@@ -154,6 +154,11 @@ def test_another_convention_is_named(shared_data: Path, path: str, name: str) ->
 
 
 def test_a_circle_of_histories_ends() -> None:
-    first, second = asked("x") + said("b") + asked("y"), asked("z") + said("a") + asked("w")
-    (found,) = gathered(traced(span(1, chat(first, said("a"))), span(2, chat(second, said("b")))))
+    first, second = (
+        asked("x") + output_messages("b") + asked("y"),
+        asked("z") + output_messages("a") + asked("w"),
+    )
+    (found,) = gathered(
+        traced(span(1, chat(first, output_messages("a"))), span(2, chat(second, output_messages("b"))))
+    )
     assert len(found.agent_steps) >= 2

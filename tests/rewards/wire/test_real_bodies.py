@@ -27,7 +27,7 @@ def score(http: httpx.Client, endpoint: str, *inputs: Json) -> list[Json]:
     return found
 
 
-def said(question: str, answer: str) -> Json:
+def conversation(question: str, answer: str) -> Json:
     return {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]}
 
 
@@ -109,9 +109,9 @@ def test_what_an_item_of_the_responses_api_holds_and_no_model_reads_is_named(htt
 @pytest.mark.parametrize(
     ("name", "messages", "flags"),
     [
-        ("02-openrlhf-templated", said(QUESTION, "No idea."), None),
-        ("03-openrlhf-nfc", said("Ou\u0300 est mon cafe\u0301 ?", "No idea."), "aligned"),
-        ("04-openrlhf-left-truncated", said("Hello. Where is my order 1007?", "No idea."), "aligned"),
+        ("02-openrlhf-templated", conversation(QUESTION, "No idea."), None),
+        ("03-openrlhf-nfc", conversation("Ou\u0300 est mon cafe\u0301 ?", "No idea."), "aligned"),
+        ("04-openrlhf-left-truncated", conversation("Hello. Where is my order 1007?", "No idea."), "aligned"),
     ],
 )
 def test_queries_of_openrlhf(

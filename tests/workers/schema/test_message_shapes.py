@@ -100,7 +100,7 @@ SHAPES: dict[str, list[Any]] = {
 }
 
 
-def shown(steps: tuple[Step, ...]) -> list[Any]:
+def summary(steps: tuple[Step, ...]) -> list[Any]:
     """What a model reads."""
     return [
         (
@@ -116,7 +116,7 @@ def shown(steps: tuple[Step, ...]) -> list[Any]:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_shape_gives_the_same_steps(name: str) -> None:
-    assert shown(from_messages(SHAPES[name])) == shown(from_messages(CHAT))
+    assert summary(from_messages(SHAPES[name])) == summary(from_messages(CHAT))
 
 
 def test_sharegpt() -> None:

@@ -13,7 +13,7 @@ def asked(*calls: dict[str, Any]) -> dict[str, Any]:
     return {"role": "assistant", "content": None, "tool_calls": list(calls)}
 
 
-def told(content: str, **fields: Any) -> dict[str, Any]:
+def tool_message(content: str, **fields: Any) -> dict[str, Any]:
     return {"role": "tool", "content": content} | fields
 
 
@@ -23,7 +23,11 @@ def results(steps: tuple[Step, ...]) -> list[list[tuple[str | None, str | None]]
 
 def test_by_id() -> None:
     steps = from_messages(
-        [asked(call("f", "1"), call("f", "2")), told("b", tool_call_id="2"), told("a", tool_call_id="1")]
+        [
+            asked(call("f", "1"), call("f", "2")),
+            tool_message("b", tool_call_id="2"),
+            tool_message("a", tool_call_id="1"),
+        ]
     )
     assert results(steps) == [[("2", "b"), ("1", "a")]]
 
@@ -32,9 +36,9 @@ def test_an_id_that_is_used_again_is_the_newest_call() -> None:
     steps = from_messages(
         [
             asked(call("f", "1")),
-            told("a", tool_call_id="1"),
+            tool_message("a", tool_call_id="1"),
             asked(call("f", "1")),
-            told("b", tool_call_id="1"),
+            tool_message("b", tool_call_id="1"),
         ]
     )
     assert results(steps) == [[("1", "a")], [("1", "b")]]
@@ -42,17 +46,27 @@ def test_an_id_that_is_used_again_is_the_newest_call() -> None:
 
 def test_by_name_without_ids() -> None:
     steps = from_messages(
-        [asked(call("f"), call("g")), told("of g", name="g"), told("of f", name="f", tool_call_id=None)]
+        [
+            asked(call("f"), call("g")),
+            tool_message("of g", name="g"),
+            tool_message("of f", name="f", tool_call_id=None),
+        ]
     )
     assert results(steps) == [[(None, "of g"), (None, "of f")]]
     named = from_messages(
-        [asked(call("f", "1"), call("g", "2")), told("of g", name="g"), told("of f", name="f")]
+        [
+            asked(call("f", "1"), call("g", "2")),
+            tool_message("of g", name="g"),
+            tool_message("of f", name="f"),
+        ]
     )
     assert results(named) == [[("2", "of g"), ("1", "of f")]]
 
 
 def test_two_calls_of_one_name_are_answered_in_order() -> None:
-    steps = from_messages([asked(call("f", "1"), call("f", "2")), told("a", name="f"), told("b", name="f")])
+    steps = from_messages(
+        [asked(call("f", "1"), call("f", "2")), tool_message("a", name="f"), tool_message("b", name="f")]
+    )
     assert results(steps) == [[("1", "a"), ("2", "b")]]
 
 
@@ -60,9 +74,9 @@ def test_the_oldest_unanswered_call_of_the_last_agent_step() -> None:
     steps = from_messages(
         [
             asked(call("f", "1"), call("g", "2")),
-            told("a", tool_call_id="1"),
-            told("b"),
-            told("c", tool_call_id="9"),
+            tool_message("a", tool_call_id="1"),
+            tool_message("b"),
+            tool_message("c", tool_call_id="9"),
         ]
     )
     assert results(steps) == [[("1", "a"), ("2", "b")], [(None, "c")]]
@@ -70,7 +84,7 @@ def test_the_oldest_unanswered_call_of_the_last_agent_step() -> None:
 
 
 def test_an_unknown_id_is_kept_next_to_the_call_it_is_taken_for() -> None:
-    (step,) = from_messages([asked(call("f", "1")), told("a", tool_call_id="x")])
+    (step,) = from_messages([asked(call("f", "1")), tool_message("a", tool_call_id="x")])
     assert step.observation[0].call_id == "1"
     assert step.observation[0].extra == {"message": {"tool_call_id": "x"}}
 
@@ -78,9 +92,9 @@ def test_an_unknown_id_is_kept_next_to_the_call_it_is_taken_for() -> None:
 def test_an_orphan_is_an_environment_step_and_marked() -> None:
     steps = from_messages(
         [
-            told("left over", tool_call_id="c9"),
+            tool_message("left over", tool_call_id="c9"),
             {"role": "assistant", "content": "ok"},
-            told("after", name="f"),
+            tool_message("after", name="f"),
         ]
     )
     assert [step.source for step in steps] == ["environment", "agent", "environment"]
