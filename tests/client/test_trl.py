@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from touchstone_client import trl_reward, trl_reward_async
 
+from tests.grpo import grpo_config
 from tests.workers.decoders import save_decoder
 
 pytestmark = pytest.mark.ml
@@ -53,23 +54,17 @@ def test_lengths_must_agree() -> None:
 def test_a_grpo_trainer_trains_on_the_rewards(server, make, tmp_path) -> None:
     """A whole `GRPOTrainer` with a tiny policy: the rewards it logs are those the endpoint gave."""
     from datasets import Dataset
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOTrainer
 
     folder = save_decoder(tmp_path / "policy", "llama")
     questions = ["hello", "the order was lost"]
     data = Dataset.from_dict({"prompt": [[{"role": "user", "content": question}] for question in questions]})
-    config = GRPOConfig(
-        output_dir=str(tmp_path / "out"),
+    config = grpo_config(
+        tmp_path / "out",
         max_steps=2,
         per_device_train_batch_size=4,
         num_generations=4,
         max_completion_length=8,
-        logging_steps=1,
-        save_strategy="no",
-        report_to="none",
-        use_cpu=True,
-        bf16=False,
-        dataloader_pin_memory=False,
     )
     reward = make(server.url, "sample", "KEY", run="grpo-1")
     trainer = GRPOTrainer(model=str(folder), reward_funcs=[reward], args=config, train_dataset=data)

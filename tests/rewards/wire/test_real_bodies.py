@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.rewards.wire.reading_model import ReadingModel
+from tests.rewards.wire.score_calls import score_results
 from tests.workers.engine.fakes import FakeModel
 from workers.schema.messages import from_messages
 
@@ -18,13 +18,6 @@ QUESTION = "Where is my order 1007? It was to be here last week."
 @pytest.fixture
 def fake() -> FakeModel:
     return ReadingModel()
-
-
-def score(http: httpx.Client, endpoint: str, *inputs: Json) -> list[Json]:
-    reply = http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": list(inputs)})
-    assert reply.status_code == 200, reply.text
-    found: list[Json] = reply.json()["results"]
-    return found
 
 
 def conversation(question: str, answer: str) -> Json:
@@ -40,7 +33,7 @@ def test_real_rows_of_nemo_gym(http, endpoint, shared_data: Path) -> None:
         assert reply.status_code == 200, reply.text
         assert reply.headers["X-Touchstone-Flags"] == "unread:tools"
         items = [*row["responses_create_params"]["input"], *row["response"]["output"]]
-        (expected,) = score(http, endpoint, {"messages": items})
+        (expected,) = score_results(http, endpoint, {"messages": items})
         assert reply.json()["reward"] == pytest.approx(expected["reward"], abs=1e-5)
         assert expected["flags"] == []  # ids and states of items are no content
 
@@ -80,7 +73,7 @@ def test_items_give_the_reward_of_the_call_its_result_and_the_answer(http, endpo
     output = [*ITEMS[name], answer]
     row = {"responses_create_params": {"input": QUESTION}, "response": {"output": output}}
     reply = http.post(f"/compat/nemo-gym/{endpoint}/verify", json=row).json()
-    (found,) = score(http, endpoint, {"messages": [{"role": "user", "content": QUESTION}, *output]})
+    (found,) = score_results(http, endpoint, {"messages": [{"role": "user", "content": QUESTION}, *output]})
     assert reply["reward"] == pytest.approx(found["reward"], abs=1e-5)
     steps = from_messages(output)
     assert [step.text for step in steps] == ["", "Done."]
@@ -102,7 +95,7 @@ def test_what_an_item_of_the_responses_api_holds_and_no_model_reads_is_named(htt
     hidden = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAA"}
     answer = {"role": "assistant", "content": [{"type": "output_text", "text": "No idea."}]}
     items = [{"role": "user", "content": QUESTION}, hidden, {"type": "message", "id": "msg_1"} | answer]
-    (found,) = score(http, endpoint, {"messages": items})
+    (found,) = score_results(http, endpoint, {"messages": items})
     assert found["flags"] == ["unread:encrypted_content"]
 
 
@@ -119,7 +112,7 @@ def test_queries_of_openrlhf(
 ) -> None:
     body = json.loads((shared_data / f"cases/serving/{name}.json").read_text())
     reply = http.post(f"/compat/openrlhf/{endpoint}/get_reward", json=body)
-    (expected,) = score(http, endpoint, messages)
+    (expected,) = score_results(http, endpoint, messages)
     assert reply.json()["rewards"] == [pytest.approx(expected["reward"], abs=1e-5)]
     assert reply.headers.get("X-Touchstone-Flags") == flags
 
@@ -128,14 +121,16 @@ def test_items_that_were_refused_or_read_in_part(http, endpoint, shared_data: Pa
     def case(name: str) -> Any:
         return json.loads((shared_data / f"cases/serving/{name}.json").read_text())
 
-    (trl,) = score(http, endpoint, *case("01-tool-result-without-id")["inputs"])
+    (trl,) = score_results(http, endpoint, *case("01-tool-result-without-id")["inputs"])
     assert trl["flags"] == []
     thinking, plain = case("05-thinking-ignored")["inputs"]
     question, answer = thinking["messages"]
     reasoned = {"role": "assistant", "content": answer["content"], "reasoning_content": answer["thinking"]}
-    found, expected, without = score(http, endpoint, thinking, {"messages": [question, reasoned]}, plain)
+    found, expected, without = score_results(
+        http, endpoint, thinking, {"messages": [question, reasoned]}, plain
+    )
     assert found["reward"] == pytest.approx(expected["reward"], abs=1e-5) != without["reward"]
-    (picture,) = score(http, endpoint, *case("06-trl-image-placeholder")["inputs"])
+    (picture,) = score_results(http, endpoint, *case("06-trl-image-placeholder")["inputs"])
     assert picture["flags"] == ["unread:image"]
     reply = http.post(f"/compat/nemo-gym/{endpoint}/verify", json=case("07-nemo-empty-output"))
     assert (reply.status_code, reply.headers["X-Touchstone-Flags"]) == (200, "empty_response")

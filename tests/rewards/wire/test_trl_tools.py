@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from touchstone_client import trl_reward
 
+from tests.grpo import grpo_config
 from tests.workers.decoders import save_decoder, template
 
 pytestmark = [pytest.mark.ml, pytest.mark.slow]
@@ -31,23 +32,17 @@ def test_a_grpo_trainer_with_tools_trains_on_the_rewards(
     service, http, endpoint, key, tmp_path: Path
 ) -> None:
     from datasets import Dataset
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOTrainer
 
     shape = {"max_position_embeddings": 4096}  # TRL leaves out a result that does not fit
     folder = save_decoder(tmp_path / "policy", "qwen3", template=template("qwen3"), shape=shape)
     asked = [{"role": "user", "content": "Where is my order 1007?"}]
-    config = GRPOConfig(
-        output_dir=str(tmp_path / "out"),
+    config = grpo_config(
+        tmp_path / "out",
         max_steps=1,
         per_device_train_batch_size=2,
         num_generations=2,
         max_completion_length=384,
-        logging_steps=1,
-        save_strategy="no",
-        report_to="none",
-        use_cpu=True,
-        bf16=False,
-        dataloader_pin_memory=False,
     )
     reward, seen = trl_reward(service.url, endpoint, key, run="tools"), []
 
