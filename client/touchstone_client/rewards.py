@@ -63,24 +63,18 @@ class _Requests:
 
     def options(
         self,
-        steps: bool,
-        uncertainty: bool,
-        criteria: Sequence[str] | None,
         version: int | None,
         policy_version: str | None,
+        *,
+        criteria: Sequence[str] | None = None,
+        **given: Any,
     ) -> dict[str, Any]:
-        """Those of `score`. The policy version of a call replaces the client's."""
-        options: dict[str, Any] = {"steps": steps, "uncertainty": uncertainty, "version": version}
-        if criteria is not None:
-            options["criteria"] = list(criteria)
-        if policy_version is not None:
-            options["policy_version"] = policy_version
-        return options
+        """Those of a call. Its versions replace the client's."""
+        options = given | {"version": version, "policy_version": policy_version}
+        return options if criteria is None else options | {"criteria": list(criteria)}
 
-    def groups(
-        self, groups: Sequence[Sequence[Item]], estimator: str, options: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        body = self.body([], estimator=estimator, options=dict(options))
+    def groups(self, groups: Sequence[Sequence[Item]], **options: Any) -> dict[str, Any]:
+        body = self.body([], **options)
         del body["inputs"]
         return body | {"groups": [[dict(item) for item in group] for group in groups]}
 
@@ -129,26 +123,53 @@ class RewardClient:
 
         version: refuse to be answered by another revision.
         """
-        options = self._requests.options(steps, uncertainty, criteria, version, policy_version)
+        options = self._requests.options(
+            version, policy_version, criteria=criteria, steps=steps, uncertainty=uncertainty
+        )
         return self._paged("score", items, options)
 
-    def compare(self, first: Item, second: Item) -> Comparison:
-        return read_comparison(self._call("compare", self._requests.body([first, second])))
+    def compare(
+        self, first: Item, second: Item, *, version: int | None = None, policy_version: str | None = None
+    ) -> Comparison:
+        options = self._requests.options(version, policy_version)
+        return read_comparison(self._call("compare", self._requests.body([first, second], **options)))
 
-    def rank(self, items: Sequence[Item]) -> Ranking:
+    def rank(
+        self, items: Sequence[Item], *, version: int | None = None, policy_version: str | None = None
+    ) -> Ranking:
         """Best of n."""
-        return read_ranking(self._call("rank", self._requests.body(items)), len(items))
+        options = self._requests.options(version, policy_version)
+        return read_ranking(self._call("rank", self._requests.body(items, **options)), len(items))
 
-    def critique(self, items: Sequence[Item]) -> Scores:
+    def critique(
+        self,
+        items: Sequence[Item],
+        *,
+        steps: bool = True,
+        uncertainty: bool = True,
+        criteria: Sequence[str] | None = None,
+        version: int | None = None,
+        policy_version: str | None = None,
+    ) -> Scores:
         """As `score`, each result with what a judge behind the endpoint has to say of it (`critiques`)."""
-        return self._paged("critique", items, {})
+        options = self._requests.options(
+            version, policy_version, criteria=criteria, steps=steps, uncertainty=uncertainty
+        )
+        return self._paged("critique", items, options)
 
     def advantages(
-        self, groups: Sequence[Sequence[Item]], estimator: str = "grpo", **options: Any
+        self,
+        groups: Sequence[Sequence[Item]],
+        estimator: str = "grpo",
+        *,
+        version: int | None = None,
+        policy_version: str | None = None,
+        **options: Any,
     ) -> list[list[Advantage]]:
         """Of each roll-out of each group, and of its steps. A roll-out is an item, to be scored, or
         {"reward": ..., "steps": [...]}. estimator, options: as of `touchstone_client.advantages`."""
-        body = self._requests.groups(groups, estimator, options)
+        given = self._requests.options(version, policy_version, estimator=estimator, options=options)
+        body = self._requests.groups(groups, **given)
         return read_advantages(self._call("advantages", body), groups, warn=logger.warning)
 
     def describe(self) -> dict[str, Any]:
@@ -219,22 +240,49 @@ class AsyncRewardClient:
         version: int | None = None,
         policy_version: str | None = None,
     ) -> Scores:
-        options = self._requests.options(steps, uncertainty, criteria, version, policy_version)
+        options = self._requests.options(
+            version, policy_version, criteria=criteria, steps=steps, uncertainty=uncertainty
+        )
         return await self._paged("score", items, options)
 
-    async def compare(self, first: Item, second: Item) -> Comparison:
-        return read_comparison(await self._call("compare", self._requests.body([first, second])))
+    async def compare(
+        self, first: Item, second: Item, *, version: int | None = None, policy_version: str | None = None
+    ) -> Comparison:
+        options = self._requests.options(version, policy_version)
+        return read_comparison(await self._call("compare", self._requests.body([first, second], **options)))
 
-    async def rank(self, items: Sequence[Item]) -> Ranking:
-        return read_ranking(await self._call("rank", self._requests.body(items)), len(items))
+    async def rank(
+        self, items: Sequence[Item], *, version: int | None = None, policy_version: str | None = None
+    ) -> Ranking:
+        options = self._requests.options(version, policy_version)
+        return read_ranking(await self._call("rank", self._requests.body(items, **options)), len(items))
 
-    async def critique(self, items: Sequence[Item]) -> Scores:
-        return await self._paged("critique", items, {})
+    async def critique(
+        self,
+        items: Sequence[Item],
+        *,
+        steps: bool = True,
+        uncertainty: bool = True,
+        criteria: Sequence[str] | None = None,
+        version: int | None = None,
+        policy_version: str | None = None,
+    ) -> Scores:
+        options = self._requests.options(
+            version, policy_version, criteria=criteria, steps=steps, uncertainty=uncertainty
+        )
+        return await self._paged("critique", items, options)
 
     async def advantages(
-        self, groups: Sequence[Sequence[Item]], estimator: str = "grpo", **options: Any
+        self,
+        groups: Sequence[Sequence[Item]],
+        estimator: str = "grpo",
+        *,
+        version: int | None = None,
+        policy_version: str | None = None,
+        **options: Any,
     ) -> list[list[Advantage]]:
-        body = self._requests.groups(groups, estimator, options)
+        given = self._requests.options(version, policy_version, estimator=estimator, options=options)
+        body = self._requests.groups(groups, **given)
         return read_advantages(await self._call("advantages", body), groups, warn=logger.warning)
 
     async def describe(self) -> dict[str, Any]:

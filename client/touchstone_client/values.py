@@ -88,12 +88,19 @@ def read_scores(reply: Any, expected: int) -> Scores:
 
 def read_comparison(reply: Any) -> Comparison:
     scores = read_scores(reply, 2)
-    return Comparison(float(reply["probability"]), float(reply["margin"]), scores.results, scores.version)
+    try:
+        probability, margin = float(reply["probability"]), float(reply["margin"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadReply(f"The reply does not have the shape of a comparison ({error!r}).") from error
+    return Comparison(probability, margin, scores.results, scores.version)
 
 
 def read_ranking(reply: Any, expected: int) -> Ranking:
     scores = read_scores(reply, expected)
-    return Ranking(tuple(reply["order"]), tuple(scores.rewards), scores.results, scores.version)
+    order = reply.get("order")
+    if not isinstance(order, list) or sorted(order, key=str) != sorted(range(expected), key=str):
+        raise BadReply("The reply does not have the shape of a ranking: `order` must name each place once.")
+    return Ranking(tuple(order), tuple(scores.rewards), scores.results, scores.version)
 
 
 def read_advantages(
@@ -162,9 +169,11 @@ def plain(value: Any) -> Any:
 
 
 def reference_of(label: Any) -> dict[str, str]:
-    """The reference answer that a label stands for: text as it is, anything else as JSON; none for None."""
+    """The reference answer that a label stands for: text as it is, anything else as JSON; none for None and for an
+    empty text, which trainers send where a row has no label. The server reads labels by the same function.
+    """
     label = plain(label)
-    if label is None:
+    if label is None or label == "":
         return {}
     return {
         "reference": label if isinstance(label, str) else json.dumps(label, ensure_ascii=False, default=str)

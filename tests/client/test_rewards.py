@@ -1,6 +1,8 @@
 """The client against a server that misbehaves on cue."""
 
 import asyncio
+import inspect
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -44,6 +46,39 @@ def test_many_items_go_in_pages(server) -> None:
     assert scores.rewards == [1.0, 3.0, 2.0]
     assert scores.usage == {"inputs": 3, "tokens": 6}
     assert [len(call["body"]["inputs"]) for call in server.calls] == [2, 1, 0]
+
+
+def test_every_call_takes_a_version_and_a_policy_version(server) -> None:
+    """The calls of both clients, found by their signatures, so that a new one cannot forget them."""
+    calls = {
+        "score": (ITEMS,),
+        "critique": (ITEMS,),
+        "rank": (ITEMS,),
+        "compare": ITEMS[:2],
+        "advantages": ([],),
+    }
+    for kind in (RewardClient, AsyncRewardClient):
+        asks = {
+            name
+            for name, method in vars(kind).items()
+            if inspect.isfunction(method) and not name.startswith("_") and name not in ("close", "describe")
+        }
+        assert asks == set(calls)
+    with RewardClient(server.url, "sample", "KEY", batch=2, version=1, policy_version="p") as client:
+        for name, given in calls.items():
+            with suppress(BadReply):  # the server's reply has the shape of scores
+                getattr(client, name)(*given, version=3, policy_version="q")
+
+    async def ask() -> None:
+        async with AsyncRewardClient(server.url, "sample", "KEY", batch=2, version=1) as client:
+            for name, given in calls.items():
+                with suppress(BadReply):
+                    await getattr(client, name)(*given, version=3, policy_version="q")
+
+    asyncio.run(ask())
+    assert {call["path"].rpartition("/")[2] for call in server.calls} == set(calls)
+    assert len(server.calls) == 14  # two pages of `score` and of `critique`
+    assert all((call["body"]["version"], call["body"]["policy_version"]) == (3, "q") for call in server.calls)
 
 
 def test_describe(server) -> None:

@@ -31,6 +31,7 @@ from workers.schema.endpoints import (
 )
 from workers.schema.logistic import logistic
 from workers.schema.reading_flags import reading_flags
+from workers.schema.rendered_items import read_again
 from workers.text import Session
 from workers.text.policy_format import policy_format
 
@@ -158,6 +159,10 @@ class Version:
     def writes_critiques(self) -> bool:
         return bool(self._judges.parts) or any(served.model.compares for served in self.models.values())
 
+    def read(self, item: ScoreInput) -> ScoreInput:
+        """The item as this version reads the text that it came as: by the policy's chat template, if it names one."""
+        return item if self.policy_format is None else read_again(item, self.policy_format)
+
     def render(
         self,
         items: Sequence[ScoreInput],
@@ -169,6 +174,8 @@ class Version:
         caller: Caller = NO_CALLER,
     ) -> Prepared:
         """Items made ready, in any thread. Raises RewardError at `pointer/<index>`.
+
+        items: as they were sent; `Prepared.items` are as this version reads them.
 
         space: whose sessions these are. criteria: names or texts that the items are to be scored by as well. caller:
         whose share of the queue the scoring takes.
@@ -187,8 +194,11 @@ class Version:
         judges = self._judges.required(with_critiques=with_critiques)
         inputs: list[Trajectory] = []
         truncated: list[bool] = []
-        for index, item in enumerate(items):
+        found: list[ScoreInput] = []
+        for index, sent in enumerate(items):
             try:
+                item = self.read(sent)
+                found.append(item)
                 self._render(item, space, rendered, rule_scores)
                 if judges:
                     trajectory, is_truncated = readable(item)
@@ -196,10 +206,10 @@ class Version:
                     truncated.append(is_truncated)
             except RewardError as error:
                 raise error.at(f"{pointer}/{index}") from None
-        cut_groups_alike(items, rendered, {name: served.model for name, served in self.models.items()})
-        flags = [reading_flags(item, reads_reference=self._reads_reference) for item in items]
+        cut_groups_alike(found, rendered, {name: served.model for name, served in self.models.items()})
+        flags = [reading_flags(item, reads_reference=self._reads_reference) for item in found]
         return Prepared(
-            items, rendered, rule_scores, by_model, requested, judges, inputs, truncated, caller, flags
+            found, rendered, rule_scores, by_model, requested, judges, inputs, truncated, caller, flags
         )
 
     async def score(self, prepared: Prepared) -> list[ItemScore]:

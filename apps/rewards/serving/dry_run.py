@@ -37,7 +37,7 @@ async def dry_run(request: Request, state: ServiceState, caller: Caller) -> list
         with asked.item_error_scope():
             items = await parsers.run(load_items, asked.items, caller.project)
             scores = await version.score(await parsers.run(version.render, items))
-    return ScoreResponse("dry run", caller.project, 0, asked, items, scores, 0.0).results()
+    return ScoreResponse("dry run", caller.project, 0, asked, items, items, scores, 0.0).results()
 
 
 def _parse(body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from workers.schema import ScoreInput
 @dataclass(eq=False, slots=True)
 class ScoreResponse:
     """version: of the scores; the active one's where they are of both. seconds: since the request arrived.
+    items: as the version that scored them reads them. sent_items: as they were sent, for another version to read.
 
     release: the open one; None where one version was asked for. by_candidate: places of the items that its candidate
     scored. usage: as the reply has it.
@@ -23,6 +24,7 @@ class ScoreResponse:
     version: int
     request: ScoreRequest
     items: Sequence[ScoreInput]
+    sent_items: Sequence[ScoreInput]
     scores: list[ItemScore]
     seconds: float
     release: ReleaseInfo | None = None

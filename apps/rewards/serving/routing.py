@@ -10,7 +10,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from apps.core.errors import TooManyRequests
 from apps.rewards.prompts import prompt_of
@@ -24,8 +24,6 @@ from apps.rewards.serving.response import ScoreResponse
 from workers.engine import ItemScore, Overloaded, Prepared, Version
 from workers.errors import RewardError
 from workers.schema import ScoreInput
-from workers.schema.chat_text import ChatFormat
-from workers.schema.rendered_items import read_again
 
 logger = logging.getLogger(__name__)
 
@@ -46,14 +44,14 @@ async def answer(
     time.perf_counter.
     """
     pinned = _pinned(target, request.version)
-    scoring = _Scoring(request, caller, parsers, charge, (pinned or target.active).policy_format)
+    scoring = _Scoring(request, caller, parsers, charge)
     release, by_candidate = None, dict[int, ItemScore]()
     if pinned is not None or target.candidate is None or target.release is None:
         version = pinned or target.active
         number, found = version.number, await scoring.score(version)
     else:
         candidate, release = target.candidate, target.release
-        chosen = await parsers.run(scoring.choose, release)
+        chosen = await parsers.run(scoring.choose, release, target.active)
         rest = [place for place in range(len(scoring.items)) if place not in chosen]
         found, by_candidate = await asyncio.gather(
             scoring.score(target.active, rest),
@@ -68,7 +66,8 @@ async def answer(
         project=caller.project,
         version=number,
         request=request,
-        items=scoring.items,
+        items=[scoring.items_read[place] for place in range(len(scoring.items))],
+        sent_items=scoring.items,
         scores=[found[place] for place in range(len(scoring.items))],
         seconds=time.perf_counter() - started,
         release=release,
@@ -78,14 +77,15 @@ async def answer(
 
 @dataclass(eq=False, slots=True)
 class _Scoring:
-    """One request's. items: once a parser thread has loaded them."""
+    """One request's. items: as they were sent, once a parser thread has loaded them. items_read: by place, as the
+    version that scores them reads them."""
 
     request: ScoreRequest
     caller: Caller
     parsers: ParserSlot
     charge: Callable[[int], None]
-    policy_format: ChatFormat | None = None
     items: Sequence[ScoreInput] = ()
+    items_read: dict[int, ScoreInput] = field(default_factory=dict)
     is_loaded: bool = False
 
     async def score(self, version: Version, places: Sequence[int] | None = None) -> dict[int, ItemScore]:
@@ -99,7 +99,9 @@ class _Scoring:
             if self.request.is_pair and (chance := await version.preference(prepared)) is not None:
                 first, second = scores
                 scores = [replace(first, preferred=chance), replace(second, preferred=1 - chance)]
-            return dict(zip(range(len(self.items)) if places is None else places, scores, strict=True))
+            found = range(len(self.items)) if places is None else places
+            self.items_read |= zip(found, prepared.items, strict=True)
+            return dict(zip(found, scores, strict=True))
 
     async def score_by_candidate(
         self, candidate: Version, places: Sequence[int], endpoint: str
@@ -114,13 +116,13 @@ class _Scoring:
             return {}
         return {place: replace(score, flags=(*score.flags, CANARY)) for place, score in found.items()}
 
-    def choose(self, release: ReleaseInfo) -> list[int]:
+    def choose(self, release: ReleaseInfo, active: Version) -> list[int]:
         """In a parser thread: the places that the candidate answers. What is ranked together gets one version."""
         with self.request.item_error_scope():
             self._load()
         if release.share <= 0:
             return []
-        keys = [comparison_key(self.request.tags, item) for item in self.items]
+        keys = [comparison_key(self.request.tags, active.read(item)) for item in self.items]
         if self.request.same_version:
             keys = [next((key for key in keys if key is not None), None)] * len(keys)
         return [
@@ -130,10 +132,7 @@ class _Scoring:
         ]
 
     def _load(self) -> None:
-        items = load_items(self.request.items, self.caller.project)
-        if self.policy_format is not None:
-            items = [read_again(item, self.policy_format) for item in items]
-        self.items, self.is_loaded = items, True
+        self.items, self.is_loaded = load_items(self.request.items, self.caller.project), True
 
     def _prepare(self, version: Version, places: Sequence[int] | None) -> Prepared:
         """In a parser thread."""

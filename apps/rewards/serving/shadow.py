@@ -96,7 +96,7 @@ class ShadowScorer:
         """By place, None for what it cannot score; empty where there is no room."""
         if not places:
             return {}
-        items = [response.items[place] for place in places]
+        items = [response.sent_items[place] for place in places]
         loop = asyncio.get_running_loop()
         try:
             prepared = await loop.run_in_executor(

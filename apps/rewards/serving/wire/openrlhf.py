@@ -23,7 +23,9 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     document = read_document(body)
     queries = texts(document.get("query"), "/query")
     prompts = texts(document.get("prompts") or [""] * len(queries), "/prompts")
-    labels = document.get("labels") or [None] * len(queries)
+    labels = document.get("labels")
+    if labels is None or labels == []:
+        labels = [None] * len(queries)
     labels = labels if isinstance(labels, list) else [labels]
     for name, found in (("prompts", prompts), ("labels", require_list(labels, pointer="/labels"))):
         if len(found) != len(queries):
@@ -55,7 +57,7 @@ def reply(response: ScoreResponse) -> dict[str, Any]:
 
 def _item(query: str, prompt: str, label: Any, at: str) -> ScoreInput:
     if not prompt:
-        return text_item(query, at)
+        return text_item(query, at, label)
     aligned = align(query, prompt)
     if aligned is None:
         raise InvalidRecord(

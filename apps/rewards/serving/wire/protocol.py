@@ -1,16 +1,18 @@
 """What a wire protocol is: how its request is read, and how its reply is written."""
 
-import json
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from touchstone_client.values import reference_of
 
 from apps.rewards.serving.requests import ScoreRequest, limited
 from apps.rewards.serving.response import ScoreResponse
 from workers.engine import ItemScore
 from workers.errors import InvalidRecord
 from workers.schema import ScoreInput
-from workers.schema.decode import json_type_name, require_list
+from workers.schema.decode import clean, json_type_name, require_list
 from workers.schema.rendered_items import parse_scored_item, parse_whole_text
 
 Parse = Callable[[bytes, Mapping[str, str]], ScoreRequest]
@@ -60,19 +62,15 @@ def filled(value: Any, at: str) -> list[Any]:
     return found
 
 
-def text_item(value: Any, at: str) -> ScoreInput:
-    """A whole conversation as one text: rendered chat text is read back into messages."""
-    return parse_whole_text(text(value, at), pointer=at)
+def text_item(value: Any, at: str, label: Any = None) -> ScoreInput:
+    """A whole conversation as one text: rendered chat text is read back into messages. label: see `reference_of`."""
+    reference, _ = clean(reference_of(label))
+    return dataclasses.replace(parse_whole_text(text(value, at), pointer=at), **reference)
 
 
-def pair_item(prompt: Any, response: Any, at: str, reference: Any = None) -> ScoreInput:
-    """reference: a label; one that is no text is sent on as JSON."""
-    options = {} if reference is None else {"reference": label_text(reference)}
-    return parse_scored_item({"prompt": prompt, "response": response} | options, pointer=at)
-
-
-def label_text(label: Any) -> str:
-    return label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+def pair_item(prompt: Any, response: Any, at: str, label: Any = None) -> ScoreInput:
+    """label: see `reference_of`."""
+    return parse_scored_item({"prompt": prompt, "response": response} | reference_of(label), pointer=at)
 
 
 def flag(document: Mapping[str, Any], name: str) -> bool | None:
