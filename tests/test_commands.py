@@ -74,7 +74,7 @@ def test_from_a_project_to_an_endpoint(
     found = call("agreement", "desk")["kinds"]["pairwise"]
     assert set(found) == {"alpha", "interval", "level", "items", "once", "annotators", "pairs", "criteria"}
     assert (found["items"], found["level"]) == (12, "nominal")
-    assert {(one["a"], one["b"], one["n"]) for one in found["pairs"]} == {
+    assert {(each_pair["a"], each_pair["b"], each_pair["n"]) for each_pair in found["pairs"]} == {
         ("ann", "bob", 12),
         ("ann", "cem", 12),
         ("bob", "cem", 12),

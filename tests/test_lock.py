@@ -29,7 +29,7 @@ def _entries(name: str) -> Iterator[tuple[Requirement, list[str]]]:
 
 def _pins(lines: str) -> dict[str, str]:
     pinned = [Requirement(line) for line in lines.splitlines() if line and not line.startswith("#")]
-    return {canonicalize_name(one.name): str(one.specifier).removeprefix("==") for one in pinned}
+    return {canonicalize_name(record.name): str(record.specifier).removeprefix("==") for record in pinned}
 
 
 @pytest.fixture(params=LOCKS)
@@ -77,7 +77,7 @@ def test_it_is_complete(lock: dict[str, tuple[str, list[str]]]) -> None:
 def _asked_below(roots: list[Requirement]) -> set[str]:
     """Whatever the roots need, and what that needs, with the extras that are asked for; as it is installed here."""
     seen: set[tuple[str, frozenset[str]]] = set()
-    waiting = [(canonicalize_name(one.name), frozenset(one.extras)) for one in roots]
+    waiting = [(canonicalize_name(root.name), frozenset(root.extras)) for root in roots]
     while waiting:
         name, extras = waiting.pop()
         if (name, extras) in seen:
@@ -87,16 +87,16 @@ def _asked_below(roots: list[Requirement]) -> set[str]:
             lines = distribution(name).requires or []
         except PackageNotFoundError:  # torch's parts of CUDA, where its CPU build is installed
             continue
-        for one in map(Requirement, lines):
-            if one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in extras or {""}):
-                waiting.append((canonicalize_name(one.name), frozenset(one.extras)))
+        for line in map(Requirement, lines):
+            if line.marker is None or any(line.marker.evaluate({"extra": extra}) for extra in extras or {""}):
+                waiting.append((canonicalize_name(line.name), frozenset(line.extras)))
     return {name for name, _ in seen}
 
 
 def test_what_is_needed_further_down_is_in_it(lock: dict[str, tuple[str, list[str]]]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = [*project["dependencies"], *project["optional-dependencies"]["s3"]]
-    roots = [one for one in map(Requirement, lines) if one.marker is None or one.marker.evaluate()]
+    roots = [line for line in map(Requirement, lines) if line.marker is None or line.marker.evaluate()]
     assert _asked_below(roots) - lock.keys() == set(), "run `make lock`"
 
 

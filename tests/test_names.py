@@ -115,8 +115,10 @@ def test_our_distributions_have_names_of_their_own() -> None:
 def test_none_of_ours_is_asked_from_an_index() -> None:
     """Only a name's own extra: pip takes it from what is being installed."""
     for name, needed in _dependencies().items():
-        ours = [one for one in needed if canonicalize_name(one.name) in OURS | STRANGERS]
-        assert [one for one in ours if one.name != name or not one.extras] == []
+        ours = [
+            requirement for requirement in needed if canonicalize_name(requirement.name) in OURS | STRANGERS
+        ]
+        assert [own for own in ours if own.name != name or not own.extras] == []
 
 
 def test_pinned_and_peers_are_known() -> None:
@@ -131,14 +133,14 @@ def test_pinned_and_peers_are_known() -> None:
 
 
 def test_every_install_command_names_what_we_know() -> None:
-    needed = {canonicalize_name(one.name) for each in _dependencies().values() for one in each} - OURS
+    needed = {canonicalize_name(record.name) for each in _dependencies().values() for record in each} - OURS
     told = {(file, name) for file, text in _files() for name in installed_names(text)}
     assert len(told) > 5  # it finds some
     assert [(file, name) for file, name in sorted(told) if name not in needed | PEERS | {"pip"}] == []
 
 
 def test_packages_that_errors_ask_for_are_dependencies() -> None:
-    needed = {canonicalize_name(one.name) for one in _dependencies()["touchstone-rewards"]}
+    needed = {canonicalize_name(requirement.name) for requirement in _dependencies()["touchstone-rewards"]}
     text = (ROOT / "workers/train/trackers.py").read_text()
     asked = set(re.findall(r'_needed\("[\w.]+", "([\w-]+)"\)', text))
     assert asked and asked <= needed

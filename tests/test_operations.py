@@ -22,12 +22,12 @@ def test_every_finding_is_explained() -> None:
 def test_compose_starts_commands_there_are() -> None:
     compose = yaml.safe_load((ROOT / "docs/operations/compose.yaml").read_text())
     ours = {name: one for name, one in compose["services"].items() if "build" in one}
-    commands = [" ".join(one["command"]) for one in ours.values()]
+    commands = [" ".join(own["command"]) for own in ours.values()]
     assert {command.split()[0] for command in commands} <= set(get_commands())
     assert {"worker default", "worker gpu", "beat"} < set(commands)
-    for one in ours.values():
-        assert (ROOT / "docs/operations" / one["build"]["context"] / one["build"]["dockerfile"]).is_file()
-        assert {name.removesuffix("_FILE") for name in one["environment"]} <= _variables()
+    for own in ours.values():
+        assert (ROOT / "docs/operations" / own["build"]["context"] / own["build"]["dockerfile"]).is_file()
+        assert {name.removesuffix("_FILE") for name in own["environment"]} <= _variables()
 
 
 @pytest.mark.parametrize("unit", ["touchstone.service", "touchstone@.service"])

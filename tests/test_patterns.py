@@ -128,7 +128,7 @@ def _in_functions(tree: ast.AST) -> Iterator[tuple[str, Any]]:
         ):
             flags = [
                 each
-                for each in (*node.args, *(one.value for one in node.keywords))
+                for each in (*node.args, *(keyword.value for keyword in node.keywords))
                 if "re." in ast.unparse(each)
             ]
             value = eval(ast.unparse(flags[0]), {"re": re}) if flags else 0
@@ -160,7 +160,7 @@ PATTERNS = _patterns()
 def _own_seeds(pattern: str) -> set[str]:
     """Beginnings of what a pattern itself looks for: its stretches without a special character."""
     stretches = re.split(r"\\[a-zA-Z]|\(\?[a-zA-Z<:!=]*|[][(){}|?*+^$]+", pattern)
-    texts = {one.replace("\\", "") for one in stretches} - {""}
+    texts = {stretch.replace("\\", "") for stretch in stretches} - {""}
     return {text + more for text in texts for more in ("", " ", "a")}
 
 

@@ -58,14 +58,14 @@ def test_one_choosing_at_a_time(plan: SelectionPlan) -> None:
 def test_what_was_chosen_is_handed_out_first(plan: SelectionPlan, campaign: Campaign) -> None:
     chose(plan)
     wanted = [item.pk for item in campaign.items.order_by("pk")]
-    assert [one.item_id for one in next_items(plan, 3)] == wanted[:3]
+    assert [item.item_id for item in next_items(plan, 3)] == wanted[:3]
     campaign.refresh_from_db()
     annotator = annotation.annotator_for(
         project=campaign.project, user=make_member(campaign.project, "a@example.org", "annotator")
     )
     leased = annotation.assign_next_item(campaign=campaign, annotator=annotator)
     assert leased is not None and leased.item_id == wanted[0]
-    assert [one.item_id for one in next_items(plan, 3)] == wanted[1:4]  # it is taken
+    assert [item.item_id for item in next_items(plan, 3)] == wanted[1:4]  # it is taken
 
 
 def test_a_later_choice_takes_the_place_of_the_one_before(plan: SelectionPlan, campaign: Campaign) -> None:

@@ -46,19 +46,19 @@ def test_queue_scaling_runs_and_keeps_what_it_promised(db: None) -> None:
 @pytest.mark.long
 def test_feedback_export_is_whole_while_others_write(db: None) -> None:
     found = run_quick_process("feedback_export")["of"]
-    assert [one["lines"] for one in found] == [50, 250]
-    assert all(one["missing"] == one["doubled"] == 0 and one["same_hash"] for one in found)
-    assert all(one["written_meanwhile"] > 0 for one in found)
+    assert [finding["lines"] for finding in found] == [50, 250]
+    assert all(finding["missing"] == finding["doubled"] == 0 and finding["same_hash"] for finding in found)
+    assert all(finding["written_meanwhile"] > 0 for finding in found)
 
 
 @pytest.mark.slow
 def test_results_run(shared_data: Path) -> None:
     cases = ("hh-frozen", "word-sorting", "topical-chat")
     every = run_quick("results", "--threads", "1", *(word for case in cases for word in ("--case", case)))
-    for one in every.values():
-        assert one["n"] <= one["records"]
-        assert one["interval"][0] <= one["value"] <= one["interval"][1]
-        assert all(difference["interval"] for difference in one["baselines"].values())
+    for record in every.values():
+        assert record["n"] <= record["records"]
+        assert record["interval"][0] <= record["value"] <= record["interval"][1]
+        assert all(difference["interval"] for difference in record["baselines"].values())
     found = every["hh-frozen"]
     assert found["n"] == found["records"] == 12
     assert set(found["baselines"]) == {"longer", "shorter", "fewer steps", "bag of bigrams"}
@@ -102,7 +102,7 @@ def test_the_sample_world_runs() -> None:
     found = run_quick("sample_world", "--threads", "1")
     assert set(found["objectives"]) == {"joint", *SINGLE}
     assert set(found["annotators"]) >= {"clean", "without", "equal", "learnt", "learnt_gains"}
-    assert all(-1 <= one["rank_correlation"]["mean"] <= 1 for one in found["credit"].values())
+    assert all(-1 <= step["rank_correlation"]["mean"] <= 1 for step in found["credit"].values())
 
 
 @pytest.mark.long
@@ -110,7 +110,7 @@ def test_serving_runs_beside_its_peers(shared_data: Path, db: None) -> None:
     found = run_quick_process("serving", "--kind", "step-encoder")
     grouped, growing = found["fine_grained_step-encoder"], found["growing_step-encoder"]
     assert set(grouped["per_second"]) == {"plain", "padded", "offline", "ours"}
-    assert all(one < 1e-5 for one in grouped["differences"].values())
+    assert all(difference < 1e-5 for difference in grouped["differences"].values())
     assert grouped["items"] == 4 and len(grouped["sweep"]) == 1
     assert growing["vs_anew"] > 1
 
@@ -135,7 +135,7 @@ def test_a_bag_of_bigrams_learns_from_the_other_folds_only() -> None:
     # A fold that knows nothing.
     found += [prediction(number, "go away", "thank you") for number in range(20, 24)]
     folds = [number % 4 for number in range(20)] + [4] * 4
-    right = [one.margin > 0 for one in bag_of_bigrams(found, folds)]
+    right = [weight.margin > 0 for weight in bag_of_bigrams(found, folds)]
     assert right == [True] * 20 + [False] * 4
 
 
@@ -177,8 +177,8 @@ def test_label_efficiency_runs() -> None:
     ]
     assert found["budgets"] == [10, 20] and found["seeds"] == 1
     assert found["strategies"].keys() == {"random", "mix"}
-    for one in found["strategies"].values():
-        assert len(one["accuracy"]) == 2 and all(0 <= value <= 1 for value in one["accuracy"])
+    for strategy in found["strategies"].values():
+        assert len(strategy["accuracy"]) == 2 and all(0 <= value <= 1 for value in strategy["accuracy"])
 
 
 @pytest.mark.long
@@ -208,7 +208,8 @@ def test_metric_rewards_run() -> None:
     rewards = found["rewards"]
     assert set(rewards) == {"induced metrics alone", "trained on comparisons", "longer", "fewer steps"}
     assert all(
-        0 <= one["interval"][0] <= one["accuracy"] <= one["interval"][1] <= 1 for one in rewards.values()
+        0 <= reward["interval"][0] <= reward["accuracy"] <= reward["interval"][1] <= 1
+        for reward in rewards.values()
     )
     assert found["steps"]["comments, grounded"]["n"]["mean"] > 20
     assert len(found["joint"]) == 2
@@ -274,7 +275,7 @@ def test_returns_of_a_pendulum_are_drawn(tmp_path: Path, monkeypatch: pytest.Mon
     assert found["reached"] == [1000, 2000]
     policies.draw_control(by_seed)
     drawn = ElementTree.parse(tmp_path / "policies-control.svg").getroot()
-    said = {one.text for one in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    said = {element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")}
     assert {"0", "-1400", "solved", "learnt, steps", "2,000"} <= said
 
 

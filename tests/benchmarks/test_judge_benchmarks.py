@@ -40,18 +40,18 @@ def test_judges_that_follow_principles_are_trained() -> None:
     judges = found["judges"]
     assert list(judges["plain"]) == list(judges["turned"]) == list(judges["follows"]) == [*asked, *turned]
     assert list(judges["single"]) == asked
-    for one in judges["turned"].values():
-        assert {name: len(values) for name, values in one.items()} == {"both": 4, "one": 4, "consistent": 4}
+    for item in judges["turned"].values():
+        assert {name: len(values) for name, values in item.items()} == {"both": 4, "one": 4, "consistent": 4}
 
 
 def test_two_criteria_name_different_runs_in_half_of_the_tasks() -> None:
     kept = principles.records(range(40), seed=0)
     choices: dict[str, dict[str | None, str]] = {}
-    for one in kept:
-        assert isinstance(one, PreferenceRecord)
-        choices.setdefault(one.a.task.id, {})[one.criterion] = one.choice
-        first, second = (principles.worth(run, one.criterion) for run in (one.a, one.b))
-        assert (one.choice == "a") == (first > second) and first != second
+    for record in kept:
+        assert isinstance(record, PreferenceRecord)
+        choices.setdefault(record.a.task.id, {})[record.criterion] = record.choice
+        first, second = (principles.worth(run, record.criterion) for run in (record.a, record.b))
+        assert (record.choice == "a") == (first > second) and first != second
     apart = [choice["fewest lost"] != choice["most signed"] for choice in choices.values()]
     assert len(kept) == 120 and sum(apart) == 20
 
@@ -81,7 +81,9 @@ def test_judges_are_asked_in_several_ways() -> None:
     assert found["pairs"] == 2 and set(found["judges"]) == set(judge_variants.JUDGES)
     assert found["judges"][judge_variants.PLAIN]["silent"]["value"] < 1, "nothing was learnt at all"
     for figures in found["judges"].values():
-        assert all(0 <= figures[one]["value"] <= 1 for one in ("one_order", "both_orders", "agree", "named"))
+        assert all(
+            0 <= figures[record]["value"] <= 1 for record in ("one_order", "both_orders", "agree", "named")
+        )
 
 
 def test_judges_are_compared_pair_by_pair() -> None:
@@ -104,18 +106,18 @@ def test_advocates_are_heard_once_and_verdicts_given_in_both_orders() -> None:
     better, worse = pair_of(random.Random(4))
     (found,) = DebateJudge(model, [judge_variants.CARE]).compare(worse, better)
     assert (found.chance, found.first, found.second) == (0, 0, 0)
-    assert [one.of for one in teacher.lessons] == ["debate_side"] * 2 + ["debate_verdict"] * 2
-    of_worse, of_better, first, second = (one.messages[1]["content"] for one in teacher.lessons)
+    assert [lesson.of for lesson in teacher.lessons] == ["debate_side"] * 2 + ["debate_verdict"] * 2
+    of_worse, of_better, first, second = (lesson.messages[1]["content"] for lesson in teacher.lessons)
     assert (
         of_worse.split("The other run")[1].split("\n")[2:] == of_better.split("Your run")[1].split("\n")[2:14]
     )
-    heard = [one[one.index("What the advocate") :].split("\n") for one in (first, second)]
+    heard = [record[record.index("What the advocate") :].split("\n") for record in (first, second)]
     assert heard[0][1] == heard[1][4] != heard[0][4] == heard[1][1]
 
 
 def test_a_teacher_of_judges_is_always_right() -> None:
     lessons = [judge_variants.lessons(random.Random(seed)) for seed in range(20)]
-    assert all([one.of for one in pair] == list(KINDS) for pair in lessons)
+    assert all([side.of for side in pair] == list(KINDS) for pair in lessons)
     for pair in lessons:
         shown, said = pair[1].messages[1]["content"], json.loads(pair[1].said)["c0"]
         wrong = [len(re.findall("lost|broken|late", run)) for run in shown.split("Run B")]
@@ -134,7 +136,7 @@ def test_judges_are_talked_round_or_not() -> None:
     for text in ("attack", "harmless"):
         assert rules["all"][text]["moved"]["value"] == rules["all"][text]["turned"]["value"] == 0
         assert rules["all"][text]["largest"] == 0 < trained["all"][text]["largest"]
-    assert sum(one["attack"]["moved"]["n"] for one in trained["kinds"].values()) == 24
+    assert sum(kind["attack"]["moved"]["n"] for kind in trained["kinds"].values()) == 24
 
 
 @pytest.mark.slow

@@ -102,7 +102,7 @@ def test_every_kind_outlives_a_lost_network_and_a_closed_page(
     assert Annotation.objects.count() == 1
     assert Comment.objects.get().text == "Said in a tunnel."
     assert (Preference.objects.get().strength, sorted(Ranking.objects.get().ranks)) == (3, [1, 2])
-    said = {label for one in StepLabelSet.objects.all() for label in one.labels.items()}
+    said = {label for step_label_set in StepLabelSet.objects.all() for label in step_label_set.labels.items()}
     assert said == {("2", "bad"), ("1", "good")}
     assert list(CriterionScore.objects.values_list("value", flat=True)) == [4, 4]
     assert list(Rating.objects.values_list("rating", flat=True)) == [2, 2]
@@ -185,7 +185,7 @@ def test_two_tabs_on_one_item(work: Page, live_server: Any, campaign: Campaign) 
     work.keyboard.press("Enter")
     expect(work.get_by_text("1 done")).to_be_visible()
     said = list(Annotation.objects.filter(assignment=first).order_by("revision"))
-    assert [one.revision for one in said] == [1, 2]
+    assert [line.revision for line in said] == [1, 2]
     assert said[1].comments.get().text == "From the tab behind."
     first.item.refresh_from_db()
     assert (first.item.claimed_count, first.item.completed_count) == (1, 1)

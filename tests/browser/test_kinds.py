@@ -139,7 +139,7 @@ def test_the_first_error_of_two(at_work: Any, tools: Any, project: Project) -> N
     press(page, "0", "Enter")
     expect(page.get_by_text("All done")).to_be_visible()
     assert "First error in" in asked
-    assert sorted(str(one) for one in StepLabelSet.objects.values_list("first_error", flat=True)) in (
+    assert sorted(str(record) for record in StepLabelSet.objects.values_list("first_error", flat=True)) in (
         ["1", "None"],
         ["2", "None"],
     )

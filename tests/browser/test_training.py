@@ -158,7 +158,7 @@ def test_a_report_of_all_that_was_said(
     import_pairs(project, [pair(f"order {number}") for number in range(60)])
     import_pairs(project, [pair(f"order {n}", choice=dice.choice("ab"), annotator="ben") for n in range(60)])
     for kind, some in lines.items():
-        stream = io.BytesIO("".join(json.dumps(one) + "\n" for one in some).encode())
+        stream = io.BytesIO("".join(json.dumps(record) + "\n" for record in some).encode())
         assert not import_feedback(project=project, stream=stream, format=kind, by=None).rejected
     dataset_version = freeze(project, shares=(0.5, 0.2, 0.3))
     recipe = {"objective": "joint", "annotators": "learnt", "epochs": 4, "width": 32, "ensemble": 2}

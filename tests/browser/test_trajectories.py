@@ -54,7 +54,7 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
 
 
 def bring(project: Project, *documents: dict[str, Any]) -> list[Trajectory]:
-    stream = io.BytesIO(b"".join(json.dumps(one).encode() + b"\n" for one in documents))
+    stream = io.BytesIO(b"".join(json.dumps(document).encode() + b"\n" for document in documents))
     import_trajectories(project=project, stream=stream, by=None)
     return list(Trajectory.objects.filter(project=project).order_by("pk"))
 

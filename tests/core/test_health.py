@@ -32,7 +32,7 @@ def doctor() -> tuple[dict[str, Any], str]:
 def well(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks that need what a test does not have (a broker, torch) are taken as passed."""
     real = ("database", "migrations", "disk", "backbone")
-    kept = [one if one[0] in real else (one[0], str, "") for one in health.CHECKS]
+    kept = [check if check[0] in real else (check[0], str, "") for check in health.CHECKS]
     monkeypatch.setattr(health, "CHECKS", kept)
 
 
@@ -40,10 +40,10 @@ def well(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_wrong(well: None) -> None:
     found, failure = doctor()
     assert (found["ok"], failure) == (True, "")
-    by_name = {one["name"]: one for one in found["checks"]}
+    by_name = {check["name"]: check for check in found["checks"]}
     assert by_name["database"]["says"].startswith("PostgreSQL 1")
     assert by_name["migrations"]["says"] == "all applied"
-    assert not any(one["mend"] for one in found["checks"])
+    assert not any(check["mend"] for check in found["checks"])
 
 
 @pytest.mark.django_db
@@ -51,7 +51,7 @@ def test_what_fails_says_how_to_mend_it(well: None, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(health, "_ENOUGH_BYTES", 2**60)
     found, failure = doctor()
     assert (found["ok"], failure) == (False, "Some checks need attention.")
-    (disk,) = (one for one in found["checks"] if not one["ok"])
+    (disk,) = (check for check in found["checks"] if not check["ok"])
     assert "GiB free" in disk["says"]
     assert "TOUCHSTONE_HOME" in disk["mend"]
 
@@ -64,7 +64,7 @@ def test_a_check_that_breaks_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> No
         raise DomainError("Not now.")
 
     monkeypatch.setattr(health, "CHECKS", [("broker", broken, "Start it."), ("disk", refused, "Free it.")])
-    assert [(one.ok, one.says, one.mend) for one in health.examine()] == [
+    assert [(check.ok, check.says, check.mend) for check in health.examine()] == [
         (False, "ConnectionRefusedError: nobody listens", "Start it."),
         (False, "Not now.", "Free it."),
     ]

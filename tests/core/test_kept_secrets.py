@@ -42,7 +42,7 @@ def test_they_are_kept_again_under_another_key(
 ) -> None:
     carried, left_out = secret_transfer.read()
     carried = json.loads(json.dumps(carried))  # as a backup holds them
-    assert {one["secret"] for one in carried} == {KEY, hook[1]} and left_out == []
+    assert {value["secret"] for value in carried} == {KEY, hook[1]} and left_out == []
     settings.SECRET_KEY = "another installation's"
     assert secret_transfer.write(carried) == (2, [])
     model.refresh_from_db()
@@ -113,9 +113,9 @@ def test_texts_within_json_are_carried(
     )
     monkeypatch.setattr(encryption, "_FIELDS", [field])
     carried, _ = secret_transfer.read()
-    assert [one["secret"] for one in carried] == ["totp", "one", "two"]
+    assert [value["secret"] for value in carried] == ["totp", "one", "two"]
     settings.SECRET_KEY = "another installation's"
-    assert secret_transfer.write([one for one in carried if one["secret"] != "two"]) == (
+    assert secret_transfer.write([value for value in carried if value["secret"] != "two"]) == (
         2,
         [f"of {delivery.pk}"],
     )

@@ -41,9 +41,12 @@ def test_one_that_says_nothing_is_silent_and_after_an_hour_forgotten() -> None:
     service("web", pid=1)
     hangs = service("gpu", pid=2, silent=45)
     service("beat", pid=3, silent=4000)
-    assert [one.service.name for one in heartbeats.process_statuses() if one.is_silent] == ["beat", "gpu"]
+    assert [status.service.name for status in heartbeats.process_statuses() if status.is_silent] == [
+        "beat",
+        "gpu",
+    ]
     assert heartbeats.delete_stale() == 1
-    assert [one.service for one in heartbeats.process_statuses() if one.is_silent] == [hangs]
+    assert [status.service for status in heartbeats.process_statuses() if status.is_silent] == [hangs]
 
 
 def test_a_killed_one_of_this_home_is_not_missed_once_another_started(settings: Any) -> None:

@@ -245,7 +245,7 @@ def _joined_names(tree: ast.Module) -> Iterator[str]:
         for node in ast.walk(function):
             called = _called(node) if isinstance(node, ast.Call) else ""
             if isinstance(node, ast.Call) and called in NAMED:
-                names = [one.value for one in node.keywords if one.arg == "name"]
+                names = [keyword.value for keyword in node.keywords if keyword.arg == "name"]
                 names += node.args[NAMED[called] : NAMED[called] + 1]
                 if any(_is_joined(name, function) for name in names):
                     yield ast.unparse(node)

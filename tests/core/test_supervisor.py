@@ -271,9 +271,9 @@ def _python_for_all(folder: Path) -> tuple[str, str]:
     shutil.copytree(base / "lib" / version, folder / "lib" / version, ignore=left_out)
     for library in (base / "lib").glob("libpython3*.so*"):
         shutil.copy2(library, folder / "lib" / library.name)
-    for one in folder.rglob("*"):
-        if one.is_dir():
-            one.chmod(0o755)
+    for each_path in folder.rglob("*"):
+        if each_path.is_dir():
+            each_path.chmod(0o755)
     return str(folder / "bin" / version), f"{packages}:{ROOT / 'client'}"
 
 

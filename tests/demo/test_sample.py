@@ -99,7 +99,7 @@ def test_annotators_are_as_reliable_as_they_are_meant_to_be(talks: dict[str, Con
         if pair["choice"] in ("a", "b"):
             a, b = (talks[pair[name]["trajectory_id"]].world.reward for name in ("a", "b"))
             right[pair["annotator"]].append(_wins(a, b) if pair["choice"] == "a" else _wins(b, a))
-    shares = [sum(right[one.name]) / len(right[one.name]) for one in ANNOTATORS]
+    shares = [sum(right[annotator.name]) / len(right[annotator.name]) for annotator in ANNOTATORS]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] > 0.93
     assert 0.55 < shares[-1] < 0.75
@@ -119,7 +119,7 @@ def test_pairs_have_all_choices_strengths_and_items_with_three_annotators() -> N
 def test_the_importer_reads_every_record(name: str) -> None:
     read = [one for _, one in READERS[name](io.BytesIO(FILES[f"{name}.jsonl"].read_bytes()))]
     assert len(read) == len(records(name))
-    assert all(isinstance(one, Incoming) and one.origin == "simulated" for one in read)
+    assert all(isinstance(record, Incoming) and record.origin == "simulated" for record in read)
 
 
 class _Item(msgspec.Struct, forbid_unknown_fields=True):

@@ -48,10 +48,10 @@ def test_the_reward_tells_better_clips(curve: LoadedModel) -> None:
 def test_the_annotator_errs_where_clips_are_close() -> None:
     said, found = list(control.comparisons(3, 200)), control.clips(3)
     right = {True: [0, 0], False: [0, 0]}
-    for one in said:
+    for line in said:
         a, b = next(found), next(found)
         counts = right[abs(a.reward - b.reward) > 15]
-        counts[(one["choice"] == "a") == (a.reward > b.reward)] += 1
+        counts[(line["choice"] == "a") == (a.reward > b.reward)] += 1
     assert right[True][1] > 0.9 * sum(right[True])
     assert 0.5 < right[False][1] / sum(right[False]) < 0.95
     assert len({entry["task"]["id"] for entry in said}) == 30

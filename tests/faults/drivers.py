@@ -185,7 +185,7 @@ class Importer(Program):
     def turn(self) -> None:
         tasks = [f"{self.name}-{uuid.UUID(int=self.draw.getrandbits(128))}" for _ in range(5)]
         records = [trajectory(number, 0) | {"task": task} for number, task in enumerate(tasks)]
-        body = "".join(json.dumps(one) + "\n" for one in records)
+        body = "".join(json.dumps(record) + "\n" for record in records)
         result = self.write("POST", f"/api/v1/projects/{PROJECT}/trajectories?format=prompt-response", body)
         if result["created"] + result["duplicates"] != len(tasks):
             self.ledger.violate(f"{self.name}: {len(tasks)} trajectories sent, answered {result}")

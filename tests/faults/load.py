@@ -214,7 +214,7 @@ def judge(installed: Installation, asking: Sequence[Client]) -> tuple[float, set
 
 def _differences(installed: Installation, asking: Sequence[Client]) -> list[float]:
     models = versions_of(installed.stack)
-    seen = [one for client in asking for one in client.seen]
+    seen = [request for client in asking for request in client.seen]
     return [abs(reward - installed.rewards[models[version]][place]) for version, place, reward in seen]
 
 

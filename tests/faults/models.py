@@ -25,15 +25,15 @@ RECIPE: dict[str, Any] = {  # some seconds on one core, a checkpoint twice a sec
     "evaluations_per_epoch": 1,
 }
 ITEMS = [
-    {"prompt": one["prompt"], "response": one["response"]}
-    for one in (trajectory(task, run) for task in range(TASKS) for run in (0, 3))
+    {"prompt": record["prompt"], "response": record["response"]}
+    for record in (trajectory(task, run) for task in range(TASKS) for run in (0, 3))
 ]
 _SCORE = """
 import json, sys
 from pathlib import Path
 from workers.models import load
 from workers.schema import parse_item
-items = [parse_item(one).content for one in json.load(sys.stdin)]
+items = [parse_item(entry).content for entry in json.load(sys.stdin)]
 def scored(model):
     rendered = [model.render(item) for item in items]
     return [(score.raw - model.median) / model.std for item in rendered for score in model.score([item])]

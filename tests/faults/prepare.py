@@ -56,7 +56,7 @@ def _item(task: int, run: int) -> dict[str, Any]:
 
 
 def lines(records: list[dict[str, Any]]) -> io.BytesIO:
-    return io.BytesIO("".join(json.dumps(one) + "\n" for one in records).encode())
+    return io.BytesIO("".join(json.dumps(record) + "\n" for record in records).encode())
 
 
 def main(models: Path) -> dict[str, Any]:

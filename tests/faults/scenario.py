@@ -97,7 +97,7 @@ def rewards(stack: Stack, key: str) -> list[float]:
     """What the endpoint gives for ITEMS."""
     url, headers = f"{stack.url}/api/v1/rewards/{ENDPOINT}/score", {"Authorization": f"Bearer {key}"}
     answer = httpx.post(url, json={"inputs": ITEMS}, headers=headers, timeout=60, trust_env=False)
-    return [one["reward"] for one in answer.raise_for_status().json()["results"]]
+    return [result["reward"] for result in answer.raise_for_status().json()["results"]]
 
 
 def endure(installed: Installation, plans: dict[int, list[Fault]], seconds: float) -> Ledger:
@@ -141,7 +141,7 @@ def _secrets(installed: Installation) -> list[str]:
     """What was given to this installation or made by it, and no one may read in a log."""
     home, told = installed.stack.home, installed.told
     found = [told["key"].split("_", 2)[2], told["owner"]["password"]]
-    found += [one["password"] for one in told["annotators"]]
+    found += [annotator["password"] for annotator in told["annotators"]]
     found.append((home / "secret_key").read_text())
     if (home / "postgres.json").exists():
         found.append(json.loads((home / "postgres.json").read_text())["password"])

@@ -48,7 +48,7 @@ def failures(number: int) -> tuple[int, int]:
 
 
 def tell(project: Project, format: str, records: list[dict[str, Any]]) -> None:
-    stream = io.BytesIO("".join(json.dumps(one) + "\n" for one in records).encode())
+    stream = io.BytesIO("".join(json.dumps(record) + "\n" for record in records).encode())
     result = import_feedback(project=project, stream=stream, format=format, by=None)
     assert not result.rejected, result.rejected
 

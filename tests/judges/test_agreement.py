@@ -80,9 +80,9 @@ def test_an_opinion_that_says_nothing_does_not_agree(rules: LLMConnection) -> No
     assert figure.alpha is not None and abs(figure.alpha) < 0.4
     assert figure.trust == "not shown to agree"
     apart = largest_disagreements(report)
-    assert apart and all(abs(one.value - one.human_value) > agreement.DISAGREEMENT for one in apart)
-    assert [abs(one.value - one.human_value) for one in apart] == sorted(
-        (abs(one.value - one.human_value) for one in apart), reverse=True
+    assert apart and all(abs(pair.value - pair.human_value) > agreement.DISAGREEMENT for pair in apart)
+    assert [abs(pair.value - pair.human_value) for pair in apart] == sorted(
+        (abs(pair.value - pair.human_value) for pair in apart), reverse=True
     )
 
 
@@ -115,7 +115,7 @@ def test_an_adjudication_is_the_word_of_people(rules: LLMConnection) -> None:
     )
     after = largest_disagreements(agreement_with_humans(judge_run))
     assert len(after) == len(before) - 1
-    assert item.pk not in {one.result.item_id for one in after}
+    assert item.pk not in {record.result.item_id for record in after}
 
 
 def test_of_comparisons_how_often_the_same_run_is_named(rules: LLMConnection) -> None:

@@ -51,7 +51,7 @@ def test_every_run_gets_the_score_of_the_rules(rules: LLMConnection, script: Scr
         assert said["step"] == (1 if failed else None), "the first of which it came back"
     assert script.keys == {"sk-canary"}
     assert judge_run.result["usage"]["calls"] == len(script.asked)
-    assert [one.split()[0] for one in judge_run.result["prompts"]] == ["score.v1"]
+    assert [prompt.split()[0] for prompt in judge_run.result["prompts"]] == ["score.v1"]
     spent = Spending.objects.get()
     assert (spent.purpose, spent.calls, spent.failed) == ("judging", len(script.asked), 0)
 
@@ -139,9 +139,9 @@ def test_a_bad_answer_is_no_answer_and_can_be_asked_for_again(
     judge_run = done(start(rules))
     assert judge_run.state == "succeeded", judge_run.error
     failed = list(judge_run.results.filter(state=JudgeResult.State.FAILED).select_related("trajectory__task"))
-    assert {one.trajectory.task.external_id for one in failed} == set(hows)
+    assert {failure.trajectory.task.external_id for failure in failed} == set(hows)
     assert len(failed) == 2 * len(hows)
-    assert all(one.answer is None and one.problem for one in failed), "nothing is made up"
+    assert all(failure.answer is None and failure.problem for failure in failed), "nothing is made up"
     assert judge_run.results.filter(state=JudgeResult.State.DONE).count() == 2 * parcels.TASKS - len(failed)
     script.answer, before = by_rules, len(script.asked)
     services.retry_failed(judge_run=judge_run)
@@ -307,7 +307,7 @@ def test_a_rubric_a_judge_uses_stays_as_it_was(rules: LLMConnection) -> None:
     judge = parcels.judge(rules)
     other = save_rubric(project=rules.project, name="Parcels", criteria=[CriterionDraft(name="Speed")])
     assert judge.rubric is not None and other.version == judge.rubric.version + 1
-    assert [one.name for one in judge.criteria if one] == ["Care"]
+    assert [record.name for record in judge.criteria if record] == ["Care"]
 
 
 def test_handed_in_they_are_judgements_of_the_judge(rules: LLMConnection) -> None:

@@ -90,7 +90,7 @@ def test_in_every_export_of_feedback(judged: Project, format: str) -> None:
 
 def test_in_lines_every_record_says_who_it_is_of(judged: Project) -> None:
     lines = [json.loads(line) for line in _lines(judged, "jsonl", origins=["judge", "imported"]).splitlines()]
-    said = Counter((one["origin"], one["annotator"] in NAMES) for one in lines)
+    said = Counter((line["origin"], line["annotator"] in NAMES) for line in lines)
     assert set(said) == {("judge", True), ("imported", False)}
     assert said["judge", True] > 3 * parcels.TASKS, "scores, comparisons, and comments at steps"
 
@@ -160,7 +160,9 @@ def test_a_model_is_never_measured_on_them(with_judges: Any) -> None:
 
     def origins(split: str) -> Counter[str]:
         return Counter(
-            one.origin for one in read_dataset_records(with_judges, split) if KIND_OF[type(one)] != "outcome"
+            record.origin
+            for record in read_dataset_records(with_judges, split)
+            if KIND_OF[type(record)] != "outcome"
         )  # type: ignore[union-attr]
 
     assert origins("train")["judge"] > 0 and origins("train")["imported"] > 0
@@ -185,8 +187,8 @@ def test_what_a_person_reaches_is_of_people() -> None:
 @pytest.mark.parametrize("format", DATASET_EXPORTS)
 def test_in_every_export_of_a_dataset_version(judged: Project, with_judges: Any, format: str) -> None:
     rows = [json.loads(line) for line in DATASET_EXPORTS[format](with_judges, None, Counter())]
-    judgements = [one for one in rows if format != "jsonl" or "annotator" in one]
-    origins = Counter(one.get("origin") for one in judgements)
+    judgements = [row for row in rows if format != "jsonl" or "annotator" in row]
+    origins = Counter(judgement.get("origin") for judgement in judgements)
     if format in ("trl-stepwise",):
         assert not rows, "nobody marked steps"
         return
@@ -194,7 +196,9 @@ def test_in_every_export_of_a_dataset_version(judged: Project, with_judges: Any,
     without = [
         json.loads(line) for line in DATASET_EXPORTS[format](freeze(judged, "people"), None, Counter())
     ]
-    assert {one.get("origin") for one in without if format != "jsonl" or "annotator" in one} == {"imported"}
+    assert {record.get("origin") for record in without if format != "jsonl" or "annotator" in record} == {
+        "imported"
+    }
 
 
 def test_in_figures_about_people(judged: Project, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,7 +209,7 @@ def test_in_figures_about_people(judged: Project, capsys: pytest.CaptureFixture[
     assert found["rubric"]["alpha"] == pytest.approx(1.0) and found["rubric"]["annotators"] == 2
     for name in (SCORED, COMPARED):
         people = annotation.annotator_activity(campaign(judged, name))
-        assert not {one.name for one in people} & NAMES
+        assert not {person.name for person in people} & NAMES
         progress = annotation.campaign_progress(campaign(judged, name))
         assert (
             progress.annotations

@@ -78,11 +78,11 @@ def test_what_the_server_counted_is_what_it_costs(
     asked = model(project, address, **PRICED)
     for purpose in ("trial", "judging", "judging"):
         assert call(asked, BODY, purpose=purpose).status == 200
-    said = {one.purpose: one for one in Spending.objects.all()}
+    said = {spending.purpose: spending for spending in Spending.objects.all()}
     assert said["judging"].cost == 2 * (10 * Decimal("0.001") + 5 * Decimal("0.002"))
     assert (said["judging"].calls, said["judging"].failed, said["judging"].prompt_tokens) == (2, 0, 20)
     services.delete_llm_connection(llm_connection=asked, by=None)
-    assert [(one.name, one.purpose, one.calls) for one in monthly_costs(project)] == [
+    assert [(cost.name, cost.purpose, cost.calls) for cost in monthly_costs(project)] == [
         ("judge", "Judge runs", 2),
         ("judge", "Connection tests", 1),
     ], "what was spent stays when the model goes"

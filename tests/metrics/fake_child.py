@@ -14,7 +14,7 @@ def main(folder: Path) -> int:
     groups = json.loads(path.read_text()) if (path := folder / "groups.json").is_file() else None
     groups = [group for group in groups if group["stands"]] if groups is not None else None
     previous = json.loads(path.read_text()) if (path := folder / "previous.json").is_file() else []
-    if any("refuse" in one["text"] for one in comments):
+    if any("refuse" in comment["text"] for comment in comments):
         sys.stderr.write("These comments are refused.\n")
         return 2
     aspects = []
@@ -41,7 +41,7 @@ def main(folder: Path) -> int:
             }
         )
     count = len(SUBJECTS) if groups is None else len(groups)
-    runs = [str(one.id) for one in read_trajectories(folder / "trajectories.jsonl.zst")]
+    runs = [str(trajectory.id) for trajectory in read_trajectories(folder / "trajectories.jsonl.zst")]
     traits = [
         {
             "trajectory": run,
@@ -55,7 +55,9 @@ def main(folder: Path) -> int:
         for place, run in enumerate(runs)
         for metric in range(count)
     ]
-    known = {one["name"]: {"id": one["id"], "name": one["name"], "alike": 1.0} for one in previous}
+    known = {
+        record["name"]: {"id": record["id"], "name": record["name"], "alike": 1.0} for record in previous
+    }
     metrics = [{"name": f"metric {n}", "before": known.get(f"metric {n}")} for n in range(count)]
     result = {
         "metrics": metrics,

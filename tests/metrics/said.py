@@ -61,6 +61,6 @@ def comments(tasks: int) -> list[dict[str, Any]]:
 
 
 def import_comments(project: Project, lines: list[dict[str, Any]], campaign: str = "Words") -> None:
-    stream = io.BytesIO("".join(json.dumps(one) + "\n" for one in lines).encode())
+    stream = io.BytesIO("".join(json.dumps(line) + "\n" for line in lines).encode())
     result = import_feedback(project=project, stream=stream, format="comments", by=None, campaign=campaign)
     assert not result.rejected, result.rejected

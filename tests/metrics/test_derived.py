@@ -42,19 +42,22 @@ def test_nothing_is_derived_unless_it_is_asked_for(accepted: Induction) -> None:
 def test_verdicts_become_scores_by_a_judge(accepted: Induction) -> None:
     dataset_version = freeze(accepted.project, derived=["metric_scores"], test_tasks=["desk-0"])
     found = [
-        one for split in SPLITS for one in records(dataset_version, split) if isinstance(one, ScoreRecord)
+        record
+        for split in SPLITS
+        for record in records(dataset_version, split)
+        if isinstance(record, ScoreRecord)
     ]
     assert (
         len(found)
         == dataset_version.records["rubric"]
         == MetricVerdict.objects.filter(metric__position=0).exclude(sign=0).count()
     )
-    assert {(one.annotator, one.origin, one.criterion, one.scale) for one in found} == {
+    assert {(finding.annotator, finding.origin, finding.criterion, finding.scale) for finding in found} == {
         ("induced metrics", "judge", "Looks up", (1.0, 5.0))
     }
-    assert {one.value for one in found} == {2.0, 4.0}, "values of -0.5 and 0.5, on a scale of 1 to 5"
-    assert all(one.definition and "In people's words" not in one.definition for one in found)
-    assert any(isinstance(one, ScoreRecord) for one in records(dataset_version, "test"))
+    assert {finding.value for finding in found} == {2.0, 4.0}, "values of -0.5 and 0.5, on a scale of 1 to 5"
+    assert all(finding.definition and "In people's words" not in finding.definition for finding in found)
+    assert any(isinstance(record, ScoreRecord) for record in records(dataset_version, "test"))
     assert dataset_version.annotators["induced metrics"]["origins"] == ["judge"]
     assert dataset_version.filters["derived"] == ["metric_scores"]
 
@@ -63,26 +66,31 @@ def test_points_of_comments_become_weak_labels_that_no_model_is_measured_on(acce
     Aspect.objects.filter(number=1).update(chance=0.75)
     Aspect.objects.filter(number=2).update(chance=0.25)
     dataset_version = freeze(accepted.project, derived=["comment_steps"], test_tasks=["desk-0", "desk-1"])
-    assert not any(isinstance(one, StepLabelRecord) for one in records(dataset_version, "test"))
+    assert not any(isinstance(record, StepLabelRecord) for record in records(dataset_version, "test"))
     found = [
-        one for split in SPLITS for one in records(dataset_version, split) if isinstance(one, StepLabelRecord)
+        record
+        for split in SPLITS
+        for record in records(dataset_version, split)
+        if isinstance(record, StepLabelRecord)
     ]
     assert dataset_version.records["step"] == len(found) == 16
-    assert {one.origin for one in found} == {"judge"} and {one.annotator for one in found} == {"ann"}
-    for one in found:
-        (step,) = one.labels
+    assert {finding.origin for finding in found} == {"judge"} and {
+        finding.annotator for finding in found
+    } == {"ann"}
+    for finding in found:
+        (step,) = finding.labels
         aspect = Aspect.objects.filter(
-            trajectory=int(one.trajectory.id or 0), step=one.trajectory.agent_steps[step]
+            trajectory=int(finding.trajectory.id or 0), step=finding.trajectory.agent_steps[step]
         )
-        assert set(one.labels.values()) <= {
+        assert set(finding.labels.values()) <= {
             "good" if sign > 0 else "bad" for sign in aspect.values_list("sign", flat=True)
         }
     everything = freeze(accepted.project, name="all", derived=["comment_steps"], test_tasks=["desk-5"])
     weights = sorted(
-        one.weight
+        record.weight
         for split in SPLITS
-        for one in records(everything, split)
-        if isinstance(one, StepLabelRecord)
+        for record in records(everything, split)
+        if isinstance(record, StepLabelRecord)
     )
     assert weights[:2] == [0.25, 0.75] and len(weights) == 20
 

@@ -40,8 +40,8 @@ def test_the_command_induces_metrics(project: Project, capsys: pytest.CaptureFix
         assert metric["definition"]
         assert metric["good"] or metric["bad"]
         assert metric["aspects"]
-    told = [one["feedback"] for metric in found["metrics"] for one in metric["aspects"]]
-    assert set(told) <= {one["text"] for one in comments(8)}, "nothing is invented"
+    told = [aspect["feedback"] for metric in found["metrics"] for aspect in metric["aspects"]]
+    assert set(told) <= {comment["text"] for comment in comments(8)}, "nothing is invented"
     assert 0 <= found["coverage"] <= 1
     assert 0 <= found["redundancy"] <= 1
     assert found["held_out"]["n"] > 0

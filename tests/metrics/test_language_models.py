@@ -54,7 +54,7 @@ def test_from_the_form_to_the_page(client: Client, owner: User, model: LLMConnec
     assert script.keys == {KEY}, "the model is asked with its key, and the child has none"
     assert induction.metrics.filter(name=TONE, definition=f"Good: {TONE}.").exists()
     assert Aspect.objects.count() == 32
-    said = {one["text"] for one in comments(8)}
+    said = {comment["text"] for comment in comments(8)}
     assert set(Aspect.objects.values_list("feedback", flat=True)) <= said
     assert MetricVerdict.objects.exclude(sign=0).filter(reason="The reply says so.").exists()
     page = client.get(begun.headers["location"]).content.decode()
@@ -79,7 +79,7 @@ def test_what_failed_is_listed_and_asked_again(
     induction = done(services.start_induction(project=model.project, llm_connection=model))
     assert induction.state == "succeeded", induction.error
     failed = induction.result["failed"]
-    assert str(bad.pk) in {one["comment"] for one in failed}
+    assert str(bad.pk) in {failure["comment"] for failure in failed}
     assert not Aspect.objects.filter(comment=bad).exists()
     client.force_login(owner)
     page = client.get(f"/p/{model.project.slug}/metrics/inductions/{induction.pk}/").content.decode()

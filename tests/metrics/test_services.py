@@ -28,7 +28,7 @@ def work(induction: Induction) -> Induction:
 
 
 def test_an_induction_is_kept_with_what_it_rests_on(induced: Induction) -> None:
-    assert [one.name for one in induced.metrics.all()] == ["metric 0", "metric 1"]
+    assert [metric.name for metric in induced.metrics.all()] == ["metric 0", "metric 1"]
     assert induced.aspects.count() == Comment.objects.count() == 24
     assert MetricVerdict.objects.filter(metric__induction=induced).count() == 24
     orders = metric(induced, 0)
@@ -98,7 +98,7 @@ def test_a_rubric_of_the_accepted(induced: Induction, owner: User) -> None:
     for position in (0, 1):
         services.accept_metric(metric=metric(induced, position), by=owner)
     rubric = services.create_rubric(induction=induced, name="Mine", by=owner)
-    assert {one.origin for one in rubric.criteria.all()} == {Criterion.Origin.INDUCED}
+    assert {record.origin for record in rubric.criteria.all()} == {Criterion.Origin.INDUCED}
     assert rubric.entries.count() == 2
 
 
@@ -161,7 +161,7 @@ def test_the_next_one_is_held_against_it(induced: Induction, owner: User) -> Non
     assert metric(again, 0).previous == metric(induced, 0)
     assert metric(again, 0).definition == "As I say."
     assert metric(again, 1).previous is None
-    assert [one.name for one in selectors.dropped_since_previous(again)] == ["tone"]
+    assert [metric.name for metric in selectors.dropped_since_previous(again)] == ["tone"]
 
 
 def test_what_is_deleted_takes_its_points_along(induced: Induction, owner: User) -> None:

@@ -90,7 +90,7 @@ def test_a_waiting_email_is_not_sent_to_who_left_meanwhile(endpoint, desk) -> No
     remove_member(membership=Membership.objects.get(user=gone), by=None)
     User.objects.filter(pk=closed.pk).update(is_active=False)
     assert send_due_emails() == 1
-    assert [one.to for one in mail.outbox] == [[researcher.email]]
+    assert [message.to for message in mail.outbox] == [[researcher.email]]
     assert not AlertEmail.objects.filter(user__in=(gone, closed)).exists()
 
 
@@ -106,7 +106,9 @@ def test_a_rule_with_line_breaks_writes_no_headers(endpoint, desk) -> None:
 def test_from_the_page(endpoint, desk, client, settings) -> None:
     researcher = person(desk, "rose")
     client.force_login(researcher)
-    page, path = (reverse(f"monitoring:monitor-{one}", args=["desk", "reward"]) for one in ("detail", "mail"))
+    page, path = (
+        reverse(f"monitoring:monitor-{record}", args=["desk", "reward"]) for record in ("detail", "mail")
+    )
     assert "Email me alerts" in client.get(page).content.decode()
     assert (
         "Alerts are sent to rose@example.org."

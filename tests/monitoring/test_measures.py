@@ -146,7 +146,7 @@ def test_people_disagree() -> None:
     assert MEASURES["disagreement"].measure(window(40, 38), trained()) is None  # nothing to hold it against
     reading = MEASURES["disagreement"].measure(window(40, 38), replace(trained(), error=0.25))
     assert reading is not None and (reading.value, reading.baseline, reading.count) == (0.95, 0.25, 40)
-    rule = next(one for one in DEFAULTS if one.measure == "disagreement")
+    rule = next(default for default in DEFAULTS if default.measure == "disagreement")
     said = describe_reading(rule, reading, of="in training", run="grpo-1", policy_version="")
     assert said.startswith(
         "The share of fresh comparisons in which people preferred what has less reward is 95.0 %"

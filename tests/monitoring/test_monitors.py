@@ -128,9 +128,10 @@ def test_a_rule_asks_people_by_itself(endpoint, turns: bool) -> None:
     follow_up = alert.follow_ups.get()
     assert len(follow_up.items) == 7 and follow_up.requested_by is None
     assert follow_up.campaign.name == "Follow-up of reward"
-    assert [one.follow_up for one in RetrainingCycle.objects.all()] == [follow_up] * turns
+    assert [cycle.follow_up for cycle in RetrainingCycle.objects.all()] == [follow_up] * turns
     assert all(
-        one.automatic and one.stage == RetrainingCycle.Stage.ASKING for one in RetrainingCycle.objects.all()
+        cycle.automatic and cycle.stage == RetrainingCycle.Stage.ASKING
+        for cycle in RetrainingCycle.objects.all()
     )
     keep(endpoint, exploiting(20, seed=4))
     as_messages(endpoint)
@@ -214,7 +215,7 @@ def test_gold_and_proxy_are_drawn_by_policy(endpoint, researcher_client) -> None
     assert proxy[0][1] < -1 < 1 < proxy[-1][1]
     assert gold[0][1] > 1 > -1 > gold[-1][1]
     policies = page.context["policies"]
-    assert [one.name for one in policies] == [f"step-{n}" for n in range(6)]
+    assert [policy.name for policy in policies] == [f"step-{n}" for n in range(6)]
     assert policies[5].root_kl == pytest.approx(5.0)
     top = ScoreSample.objects.get(pk=policies[5].top)
     assert top.policy_version == "step-5"

@@ -126,7 +126,7 @@ def test_from_people_to_what_answers(project, endpoint, researcher) -> None:
         cycle.training_run.recipe["heads_only"] is True and cycle.training_run.parent == cycle.previous_model
     )
     assert cycle.dataset_version.version == 2 and cycle.dataset_version.name == "first"
-    assert {one["snapshot"] for one in cycle.model_comparison.result} == {
+    assert {record["snapshot"] for record in cycle.model_comparison.result} == {
         cycle.dataset_version_id,
         cycle.previous_model.training_run.dataset_version_id,
     }

@@ -130,7 +130,7 @@ class PolicySummary:
                     for _ in range(6 if self.dice.random() < greedy else 1)
                 ]
                 group.append(max(some, key=lambda one: len(one.text)) if len(some) > 1 else some[0])
-            body = {"inputs": [one.item for one in group], "run": "grpo-1", "policy_version": version}
+            body = {"inputs": [member.item for member in group], "run": "grpo-1", "policy_version": version}
             reply = self.http.post("/api/v1/rewards/reward/score", json=body)
             assert reply.status_code == 200, reply.text
             said += group
@@ -180,11 +180,11 @@ def test_length_no_longer_pays(project: Project, service: Any, own_home: None) -
 
         assert pays(6) > 0.2  # the fault that is to be found
         policy = PolicySummary(http, dice)
-        truth = statistics.fmean(one.truth for one in policy.step(1, greedy=0.0, prompts=30, version="0"))
+        truth = statistics.fmean(step.truth for step in policy.step(1, greedy=0.0, prompts=30, version="0"))
         now = truth
         for step in range(1, 8):
             answers = policy.step(1 + step, greedy=min(1.0, 0.2 * step), prompts=30, version=str(step))
-            now = statistics.fmean(one.truth for one in answers)
+            now = statistics.fmean(answer.truth for answer in answers)
             flushed(service)
             check_endpoints()
             if Alert.objects.exists():

@@ -140,11 +140,11 @@ def test_what_people_said_stands_beside_the_reward(endpoint, desk, researcher) -
         said.append("b" if said else "a")  # what is long has more reward, and stands first
         submit(held, annotator, said[-1])
     samples = list(endpoint.samples.order_by("pk"))
-    rows = [row_of(one) for one in samples]
+    rows = [row_of(sample) for sample in samples]
     found = {row.pk: (row.judged, row.wrong) for row in count_judgements(endpoint, rows)}
     assert said == ["a", "b", "b"]
     assert sum(n for n, _ in found.values()) == 3 and sum(w for _, w in found.values()) == 2
-    assert all(found[one.pk] in ((1, 0), (1, 1)) for one in suspects)  # the newer of the two
+    assert all(found[suspect.pk] in ((1, 0), (1, 1)) for suspect in suspects)  # the newer of the two
     some = [row for row in rows if row.pk != suspects[0].pk]
     assert sum(row.judged for row in count_judgements(endpoint, some)) == 2  # one side is out of the window
 

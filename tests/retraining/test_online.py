@@ -53,9 +53,9 @@ def kept(endpoint: Endpoint, prompt: str, answer: str, truth: float | None) -> N
 
 def learnt(project: Project) -> list[tuple[str, str]]:
     return [
-        (one.a.steps[-1].text, one.b.steps[-1].text)
-        for one in feedback_records(project=project)
-        if isinstance(one, PreferenceRecord) and one.choice == "a" and one.origin == "judge"
+        (record.a.steps[-1].text, record.b.steps[-1].text)
+        for record in feedback_records(project=project)
+        if isinstance(record, PreferenceRecord) and record.choice == "a" and record.origin == "judge"
     ]
 
 

@@ -65,13 +65,13 @@ def test_a_slow_sender_holds_nothing_up(service, http, endpoint, key, monkeypatc
         f"POST /api/v1/rewards/{endpoint}/score HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
         "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
     )
-    for one in slow:
-        one.sendall(head.encode())
+    for run in slow:
+        run.sendall(head.encode())
     assert http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [{"text": "a"}]}).status_code == 200
     answers = [entry.recv(65536) for entry in slow]
     assert all(answer.startswith(b"HTTP/1.1 408") for answer in answers)
-    for one in slow:
-        one.close()
+    for run in slow:
+        run.close()
 
 
 def test_one_keys_data_is_never_in_anothers_answer(service, endpoint, key, http, monkeypatch) -> None:

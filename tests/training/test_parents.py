@@ -106,7 +106,9 @@ def test_it_is_shown_wherever_the_model_is(
         )
     runs = list(TrainingRun.objects.order_by("pk"))
     assert len(by_seed(runs)) == 2
-    assert [one.values for one in differences(runs) if one.key == "parent"] == [["(none)", '"polite@1"']]
+    assert [difference.values for difference in differences(runs) if difference.key == "parent"] == [
+        ["(none)", '"polite@1"']
+    ]
 
 
 class TestStarting:

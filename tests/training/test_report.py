@@ -83,7 +83,7 @@ SCORES = {"spearman": 0.4, "interval": [0.1, 0.6], "n": 60, "baselines": {"longe
 
 def test_every_kind_of_feedback_has_its_measure() -> None:
     found = measures({"preference": None, "outcome": OUTCOME, "steps": STEPS, "scores": SCORES})
-    assert [(one.title, one.value) for one in found] == [
+    assert [(finding.title, finding.value) for finding in found] == [
         ("Outcomes", 0.8),
         ("First errors", 0.5),
         ("Step labels", 0.9),
@@ -119,7 +119,7 @@ def test_what_is_wrong_is_part_of_the_verdict() -> None:
 def test_the_best_of_n_is_drawn_beside_chance_and_the_best() -> None:
     drawn = best_of_n_chart({"outcome": OUTCOME})
     assert drawn is not None
-    assert [(one["name"], one["points"][1]) for one in drawn["series"]] == [
+    assert [(series_point["name"], series_point["points"][1]) for series_point in drawn["series"]] == [
         ("highest reward", [2, 0.5]),
         ("random", [2, 0.4]),
         ("oracle", [2, 0.9]),
@@ -153,10 +153,10 @@ class TestCurves:
     def test_several_objectives_have_an_accuracy_each(self) -> None:
         measured = {"loss": 0.5, "bradley_terry accuracy": 0.7, "outcome accuracy": 0.6}
         events = [{"step": 1, "validation": measured}, {"step": 2, "validation": measured}]
-        names = [one["name"] for one in curves(events)["accuracy"]["series"]]
+        names = [series_point["name"] for series_point in curves(events)["accuracy"]["series"]]
         assert names == ["bradley_terry", "outcome"]
         over = overlaid_curves([("run 1", events), ("run 2", [{"step": 1, "validation": {"accuracy": 0.5}}])])
-        names = [one["name"] for one in over["accuracy"]["series"]]
+        names = [series_point["name"] for series_point in over["accuracy"]["series"]]
         assert names == ["run 1, bradley_terry", "run 1, outcome", "run 2"]
 
     def test_a_long_run_is_thinned_and_ends_where_it_ended(self) -> None:
@@ -179,13 +179,13 @@ def test_single_trajectories_that_are_most_wrong_have_links(project: Project, kn
         },
         project,
     )["measures"]
-    words = {one.kind: [each.words for each in one.mistakes] for one in reversed(found)}
+    words = {finding.kind: [each.words for each in finding.mistakes] for finding in reversed(found)}
     assert words == {
         "outcome": ["succeeded, reward \u22121.00", "failed, reward 2.00"],
         "steps": ["first error in agent step 3, predicted: no error", "no error, predicted: step 2"],
         "scores": ["polite 2.00, predicted 4.50"],
     }
-    assert [one.key is None for one in found[0].mistakes] == [False, True]
+    assert [mistake.key is None for mistake in found[0].mistakes] == [False, True]
 
 
 @pytest.fixture

@@ -231,7 +231,7 @@ class TestSeveralRuns:
         names = [f"run {run.pk}" for run in (second, first, other)]
         assert [series["name"] for series in drawn(text, "validation")["series"]] == names
         assert drawn(text, "training")["series"][0]["points"][1] == [2, 0.5]
-        assert [(one.key, one.values) for one in page.context["differences"]] == [
+        assert [(difference.key, difference.values) for difference in page.context["differences"]] == [
             ("seed", ["1", "0", "0"]),
             ("epochs", ["20", "20", "3"]),
         ]

@@ -49,8 +49,10 @@ def test_from_the_folder_to_the_result(tmp_path: Path) -> None:
     assert found["encoded"] == 3 * TASKS and found["items"] == 2 * TASKS and found["comparisons"] == TASKS
     assert found == json.loads((folder / "result.json").read_text())
     chosen = [json.loads(line) for line in (folder / "chosen.jsonl").read_text().splitlines()]
-    assert [one["rank"] for one in chosen] == list(range(5))
-    assert [one["score"] for one in chosen] == sorted((one["score"] for one in chosen), reverse=True)
+    assert [record["rank"] for record in chosen] == list(range(5))
+    assert [record["score"] for record in chosen] == sorted(
+        (record["score"] for record in chosen), reverse=True
+    )
     # Whether the curt or the careful one is better was said for every task; the vague ones are what is not known.
     assert chosen[0]["id"] % 2 == 1 and chosen[0]["measures"]["information_gain"] == 1
     assert chosen[0]["measures"].keys() == {

@@ -35,7 +35,7 @@ class TestRanks:
         scores = dice.integers(0, 6, 40).astype(float)  # with ties
         positive = dice.random(40) < 0.4
         weights = dice.integers(0, 3, (3, 40)).astype(float)
-        expected = [roc_auc_score(positive, scores, sample_weight=one) for one in weights]
+        expected = [roc_auc_score(positive, scores, sample_weight=weight) for weight in weights]
         assert auc(scores, positive, weights).tolist() == pytest.approx(expected)
 
     def test_spearman_is_scipys(self) -> None:
@@ -73,7 +73,7 @@ class TestOutcome:
         assert report["within_task"]["accuracy"] == 0.5
         assert report["baselines"]["longer"]["auc"] == 0.75  # lengths 45, 3, 25, 28
         assert report["baselines"]["shorter"]["difference"] == 0.5
-        wrong = [(one["task"], one["said"], one["given"]) for one in report["mistakes"]]
+        wrong = [(mistake["task"], mistake["said"], mistake["given"]) for mistake in report["mistakes"]]
         # Half succeeded: the better half should be they.
         assert wrong == [("u", True, 2.0), ("u", False, 2.5)]
 
@@ -84,17 +84,17 @@ class TestOutcome:
     def test_best_of_n_over_all_sets(self) -> None:
         """Three runs, values 0, 1, 0 by rising reward: the best of one pair is the middle one, of two the top one."""
         curve = best_of_n(np.array([0.1, 0.2, 0.3]), np.array([0.0, 1.0, 0.0]), ["t"] * 3)
-        assert [round(one["chosen"], 6) for one in curve] == pytest.approx([1 / 3, 1 / 3, 0], abs=1e-6)
-        assert [one["random"] for one in curve] == pytest.approx([1 / 3] * 3)
-        assert [round(one["best"], 6) for one in curve] == pytest.approx([1 / 3, 2 / 3, 1], abs=1e-6)
+        assert [round(point["chosen"], 6) for point in curve] == pytest.approx([1 / 3, 1 / 3, 0], abs=1e-6)
+        assert [point["random"] for point in curve] == pytest.approx([1 / 3] * 3)
+        assert [round(point["best"], 6) for point in curve] == pytest.approx([1 / 3, 2 / 3, 1], abs=1e-6)
 
     def test_best_of_n_with_equal_rewards_is_chance(self) -> None:
         curve = best_of_n(np.zeros(4), np.array([0.0, 1.0, 0.0, 1.0]), ["t"] * 4)
-        assert [one["chosen"] for one in curve] == pytest.approx([0.5] * 4)
+        assert [point["chosen"] for point in curve] == pytest.approx([0.5] * 4)
 
     def test_only_tasks_with_enough_runs_are_counted(self) -> None:
         curve = best_of_n(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 1.0]), ["t", "t", "u"])
-        assert [one["tasks"] for one in curve] == [2, 1]
+        assert [point["tasks"] for point in curve] == [2, 1]
         assert curve[1]["chosen"] == 1.0
 
 
@@ -144,7 +144,9 @@ class TestSteps:
         assert report["f1"] == pytest.approx(2 * 1 * 0.5 / 1.5)
         assert report["baselines"]["no_error"]["accuracy"] == pytest.approx(2 / 3)
         assert report["baselines"]["first_step"]["accuracy"] == 0.0
-        assert [(one["task"], one["said"], one["given"]) for one in report["mistakes"]] == [("c", None, 0)]
+        assert [(mistake["task"], mistake["said"], mistake["given"]) for mistake in report["mistakes"]] == [
+            ("c", None, 0)
+        ]
         assert report["labels"]["n"] == 2 + 2 + 1
         assert report["labels"]["accuracy"] == pytest.approx(4 / 5)
         assert report["labels"]["baselines"]["majority"]["accuracy"] == pytest.approx(4 / 5)
@@ -155,7 +157,9 @@ class TestSteps:
             scored_records([0.9, 0.8, 0.3], 1, task="b"),
             scored_records([0.9, 0.8, 0.7], None, task="c"),
         ]
-        assert [(one["said"], one["given"]) for one in steps_report(test, [])["mistakes"]] == [(1, 2)]
+        assert [(mistake["said"], mistake["given"]) for mistake in steps_report(test, [])["mistakes"]] == [
+            (1, 2)
+        ]
         located = steps_report(test, [])["located"]
         assert (located["accuracy"], located["n"]) == (0.5, 2)
         rules = {name: one["accuracy"] for name, one in located["baselines"].items()}
@@ -188,7 +192,9 @@ class TestScores:
         assert report["spearman"] == pytest.approx(0.0)
         assert report["baselines"]["longer"]["spearman"] == pytest.approx(expected)
         wrong = report["criteria"]["rating"]["mistakes"]
-        assert [(one["task"], one["about"], one["said"], one["given"]) for one in wrong] == [
+        assert [
+            (mistake["task"], mistake["about"], mistake["said"], mistake["given"]) for mistake in wrong
+        ] == [
             ("t0", "rating", 1.0, 3.0),
             ("t3", "rating", 5.0, 0.5),
             ("t2", "rating", 5.0, 1.0),
@@ -218,7 +224,7 @@ def test_a_ranking_is_its_pairs(make_trajectory) -> None:
     sides = tuple(make_trajectory(f"good {word}") for word in ("sent", "lost", "yes"))
     record = RankingRecord(trajectories=sides, ranks=(2, 1, 2), annotator="ann")
     pairs = expand_rankings([ScoredRecord(record, (scored(1.0), scored(2.0), scored(3.0)))])
-    assert [(one.record.choice, [score.raw for score in one.scores]) for one in pairs] == [
+    assert [(pair.record.choice, [score.raw for score in pair.scores]) for pair in pairs] == [
         ("b", [1.0, 2.0]),
         ("tie", [1.0, 3.0]),
         ("a", [2.0, 3.0]),
@@ -261,7 +267,7 @@ class TestFindings:
     GOOD = {"preference": {"interval": [0.6, 0.8], "baselines": {"longer": {"interval": [0.1, 0.2]}}}}
 
     def names(self, report: dict) -> list[str]:
-        return [one["name"] for one in findings(report)]
+        return [finding["name"] for finding in findings(report)]
 
     def test_nothing_is_wrong_with_a_good_model(self) -> None:
         assert self.names(self.GOOD | {"length_correlation": 0.9}) == []

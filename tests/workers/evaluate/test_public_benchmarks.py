@@ -169,7 +169,7 @@ def test_processbench_rows(lengths, tmp_path) -> None:
     found = evaluate_published(lengths, "processbench", write(tmp_path / "p.jsonl", rows))
     assert (found["n"], found["score"]) == (16, 1.0)
     assert found["subsets"]["gsm8k"]["n"] == 16
-    assert [one.first_error for one in process_bench_records(rows[:2])] == [None, 2]
+    assert [record.first_error for record in process_bench_records(rows[:2])] == [None, 2]
 
 
 def test_parquet_and_arrays(tmp_path) -> None:

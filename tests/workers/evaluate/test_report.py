@@ -48,7 +48,7 @@ def test_every_key_of_a_report(artifact, preferences) -> None:
 def test_predictions_are_in_the_order_of_the_records(artifact, preferences) -> None:
     model = load(artifact(1))
     found = predict(model, preferences)
-    assert [one.record for one in found] == preferences
+    assert [finding.record for finding in found] == preferences
     (alone,) = predict(model, preferences[5:6])
     assert found[5].raw == pytest.approx(alone.raw, abs=1e-5)
     assert alone.steps == (1, 1)

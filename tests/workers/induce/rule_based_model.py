@@ -33,7 +33,7 @@ def answer(body: Body) -> str:
 def rows(text: str, key: str) -> list[dict[str, Any]]:
     """The lines that are JSON objects with this key."""
     found = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-    return [one for one in found if key in one]
+    return [finding for finding in found if key in finding]
 
 
 def _ground(text: str) -> dict[str, Any]:
@@ -53,11 +53,11 @@ def _propose(text: str) -> dict[str, Any]:
     points = rows(text, "point")
     known = json.loads(re.findall(r"given again: (.*)$", text, re.M)[0])
     by = {
-        TONE: [one["point"] for one in points if "sum" not in one["feedback"].lower()],
-        SUMS: [one["point"] for one in points if "sum" in one["feedback"].lower()],
+        TONE: [point["point"] for point in points if "sum" not in point["feedback"].lower()],
+        SUMS: [point["point"] for point in points if "sum" in point["feedback"].lower()],
     }
     if count == 1:
-        by = {"Everything": [one["point"] for one in points]}
+        by = {"Everything": [point["point"] for point in points]}
     metrics = [
         {"name": name, "definition": f"Good: {name}.", "points": found}
         for name, found in by.items()
@@ -67,11 +67,11 @@ def _propose(text: str) -> dict[str, Any]:
 
 
 def _place(text: str) -> dict[str, Any]:
-    metrics = {one["name"]: one["metric"] for one in rows(text, "name")}
+    metrics = {row["name"]: row["metric"] for row in rows(text, "name")}
     return {
         "places": [
-            {"point": one["point"], "metric": metrics.get(SUMS if "sum" in one["feedback"].lower() else TONE)}
-            for one in rows(text, "feedback")
+            {"point": row["point"], "metric": metrics.get(SUMS if "sum" in row["feedback"].lower() else TONE)}
+            for row in rows(text, "feedback")
         ]
     }
 
@@ -82,12 +82,12 @@ def _judge(text: str) -> dict[str, Any]:
     return {
         "verdicts": [
             {
-                "metric": one["metric"],
-                "sign": (1 if polite else -1) if one["name"] == TONE else 0,
-                "step": steps[0] if one["name"] == TONE else None,
-                "reason": "The reply says so." if one["name"] == TONE else "",
+                "metric": row["metric"],
+                "sign": (1 if polite else -1) if row["name"] == TONE else 0,
+                "step": steps[0] if row["name"] == TONE else None,
+                "reason": "The reply says so." if row["name"] == TONE else "",
             }
-            for one in rows(text, "definition")
+            for row in rows(text, "definition")
         ]
     }
 

@@ -20,7 +20,9 @@ def test_steps_tell_apart_what_words_do_not() -> None:
 
 def test_praise_and_blame_of_the_same_words_stay_apart() -> None:
     given, _ = evidence(behaviours=2, signs=(1,))
-    aspects = [type(one)(**{name: getattr(one, name) for name in one.__slots__}) for one in given.aspects]
+    aspects = [
+        type(aspect)(**{name: getattr(aspect, name) for name in aspect.__slots__}) for aspect in given.aspects
+    ]
     blamed = [
         type(one)(**{name: getattr(one, name) for name in one.__slots__} | {"sign": -1 if place % 2 else 1})
         for place, one in enumerate(aspects)

@@ -46,14 +46,14 @@ def test_an_induction(tmp_path: Path) -> None:
     tone = next(metric for metric in result["metrics"] if metric["name"] == TONE)
     assert (tone["praised"], tone["blamed"]) == (12, 12)
     assert tone["definition"] == f"Good: {TONE}."
-    assert set(tone["good"]) <= {one["text"] for one in many()}
+    assert set(tone["good"]) <= {sample["text"] for sample in many()}
     aspects = lines(tmp_path / "aspects.jsonl")
-    assert len(aspects) == 30 and {one["step"] for one in aspects} == {1}
-    assert all(one["behaviour"] for one in aspects)
+    assert len(aspects) == 30 and {aspect["step"] for aspect in aspects} == {1}
+    assert all(aspect["behaviour"] for aspect in aspects)
     traits = lines(tmp_path / "traits.jsonl")
     assert len(traits) == 25 * len(result["metrics"]) and result["judged"] == 25
     place = result["metrics"].index(tone)
-    kept = {one["trajectory"]: one for one in traits if one["metric"] == place}
+    kept = {trait["trajectory"]: trait for trait in traits if trait["metric"] == place}
     assert (
         kept["50"]["sign"] == -1 and kept["50"]["reason"] == "The reply says so." and kept["50"]["step"] == 1
     )
@@ -103,7 +103,7 @@ def test_points_that_were_made_up_are_not_taken(tmp_path: Path, how: str) -> Non
     (failed,) = result["failed"]
     assert failed["comment"] == "c3" and "gave no answer that can be used" in failed["why"]
     aspects = lines(tmp_path / "aspects.jsonl")
-    assert len(aspects) == 14 and "c3" not in {one["comment"] for one in aspects}
+    assert len(aspects) == 14 and "c3" not in {aspect["comment"] for aspect in aspects}
     # People keep the metrics; those who failed are asked again, and find their place among them.
     groups = [
         {
@@ -117,7 +117,7 @@ def test_points_that_were_made_up_are_not_taken(tmp_path: Path, how: str) -> Non
     again, script = asked(tmp_path)
     assert again["failed"] == []
     assert sum(kind(body) == "ground" for body in script.asked) == 1
-    joined = next(one for one in lines(tmp_path / "aspects.jsonl") if one["comment"] == "c3")
+    joined = next(line for line in lines(tmp_path / "aspects.jsonl") if line["comment"] == "c3")
     assert again["metrics"][joined["metric"]]["name"] == TONE
 
 
@@ -145,8 +145,8 @@ def test_verdicts_that_cannot_be_are_not_taken(tmp_path: Path, spoil: Callable[[
         return json.dumps(good)
 
     result, _ = asked(tmp_path, reply, 12)
-    assert [one["trajectory"] for one in result["failed"]] == ["5"]
-    assert "5" not in {one["trajectory"] for one in lines(tmp_path / "traits.jsonl")}
+    assert [failure["trajectory"] for failure in result["failed"]] == ["5"]
+    assert "5" not in {line["trajectory"] for line in lines(tmp_path / "traits.jsonl")}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_matches_of_what_is_not_there_are_not_taken(tmp_path: Path, matches: lis
         return json.dumps({"matches": matches}) if kind(body) == "match" else answer(body)
 
     result, _ = asked(tmp_path, reply, 12)
-    assert {one["trajectory"] for one in result["failed"]} == {str(n) for n in range(12)}
+    assert {failure["trajectory"] for failure in result["failed"]} == {str(n) for n in range(12)}
     assert result["coverage"] is None
 
 
@@ -169,15 +169,15 @@ def test_a_match_of_different_signs_is_not_taken(tmp_path: Path) -> None:
             return json.dumps(
                 {
                     "verdicts": [
-                        one | {"sign": 1, "step": 1, "reason": "So."}
-                        for one in json.loads(answer(body))["verdicts"]
+                        verdict | {"sign": 1, "step": 1, "reason": "So."}
+                        for verdict in json.loads(answer(body))["verdicts"]
                     ]
                 }
             )
         return answer(body)
 
     result, _ = asked(tmp_path, reply)
-    assert result["failed"] and all("differ in sign" in one["why"] for one in result["failed"])
+    assert result["failed"] and all("differ in sign" in failure["why"] for failure in result["failed"])
 
 
 @pytest.mark.parametrize(
@@ -221,14 +221,14 @@ def test_places_that_cannot_be_leave_points_where_they_are(
         return json.dumps({"places": places}) if kind(body) == "place" else answer(body)
 
     result, _ = asked(tmp_path, reply)
-    assert result["failed"] and all("comment" in one for one in result["failed"])
-    assert None in {one["metric"] for one in lines(tmp_path / "aspects.jsonl")}
+    assert result["failed"] and all("comment" in failure for failure in result["failed"])
+    assert None in {line["metric"] for line in lines(tmp_path / "aspects.jsonl")}
 
 
 def test_what_people_put_aside_stays_there(tmp_path: Path) -> None:
     asked(tmp_path)
-    tone = [(one["id"], one["text"]) for one in many() if one["id"].startswith("c")]
-    sums = [(one["id"], one["text"]) for one in many() if one["id"].startswith("s")]
+    tone = [(sample["id"], sample["text"]) for sample in many() if sample["id"].startswith("c")]
+    sums = [(sample["id"], sample["text"]) for sample in many() if sample["id"].startswith("s")]
     groups = [
         {"name": "Manners", "definition": "Whether it is polite.", "points": tone},
         {"name": SUMS, "definition": "", "points": sums, "stands": False},

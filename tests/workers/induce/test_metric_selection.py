@@ -37,8 +37,8 @@ def test_the_number_of_behaviours_is_found(given: tuple[Evidence, list[int]]) ->
     rows = np.arange(len(known.aspects))
     rounds, tried = choose_rounds(known, rows)
     assert rounds[0] in (4, 5)
-    best = next(one for one in tried if one.rounds == rounds)
-    one = next(one for one in tried if one.rounds == (1,))
+    best = next(trial for trial in tried if trial.rounds == rounds)
+    one = next(trial for trial in tried if trial.rounds == (1,))
     many = max(tried, key=lambda each: each.rounds[0])
     assert best.coverage > 0.9
     assert best.redundancy < 0.1

@@ -40,7 +40,7 @@ def usual(count: int = 12) -> list[dict[str, Any]]:
 
 def folder(path: Path, comments: list[dict[str, Any]], runs: int = 12) -> Path:
     write_trajectories(path / "trajectories.jsonl.zst", (run(n, bool(n % 2)) for n in range(runs)))
-    (path / "comments.jsonl").write_text("".join(json.dumps(one) + "\n" for one in comments))
+    (path / "comments.jsonl").write_text("".join(json.dumps(comment) + "\n" for comment in comments))
     (path / "config.json").write_text('{"seed": 0}')
     return path
 
@@ -56,12 +56,12 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_an_induction(tmp_path: Path) -> None:
     write_trajectories(tmp_path / "others.jsonl.zst", [run(50, True)])
     result = induce(folder(tmp_path, usual()))
-    texts = {one["text"] for one in usual()}
+    texts = {value["text"] for value in usual()}
     for metric in result["metrics"]:
         assert {*metric["good"], *metric["bad"]} <= texts, "nothing is invented"
     aspects = lines(tmp_path / "aspects.jsonl")
-    assert [one["feedback"] for one in aspects] == [one["text"] for one in usual()]
-    assert {one["step"] for one in aspects} == {1}
+    assert [aspect["feedback"] for aspect in aspects] == [value["text"] for value in usual()]
+    assert {aspect["step"] for aspect in aspects} == {1}
     traits = lines(tmp_path / "traits.jsonl")
     assert len(traits) == 13 * len(result["metrics"])
     assert result["judged"] == 13
@@ -81,10 +81,10 @@ def test_the_same_folder_gives_the_same(tmp_path: Path) -> None:
 def test_metrics_that_people_decided_on(tmp_path: Path) -> None:
     comments = usual()
     groups = [
-        [(one["id"], one["text"]) for one in comments[:6]],
-        [(one["id"], one["text"]) for one in comments[6:]],
+        [(comment["id"], comment["text"]) for comment in comments[:6]],
+        [(comment["id"], comment["text"]) for comment in comments[6:]],
     ]
-    (tmp_path / "groups.json").write_text(json.dumps([group(one) for one in groups]))
+    (tmp_path / "groups.json").write_text(json.dumps([group(each_group) for each_group in groups]))
     result = induce(folder(tmp_path, comments))
     assert [metric["aspects"] for metric in result["metrics"]] == [
         sorted(range(6), key=lambda n: (n % 2, n)),
@@ -92,7 +92,7 @@ def test_metrics_that_people_decided_on(tmp_path: Path) -> None:
     ]
     assert "held_out" not in result
     (tmp_path / "groups.json").write_text(
-        json.dumps([group(one) for one in [*groups, [("gone", "Nobody said it.")]]])
+        json.dumps([group(record) for record in [*groups, [("gone", "Nobody said it.")]]])
     )
     with pytest.raises(RewardError, match="metric 3 was made of is there any more"):
         induce(tmp_path)

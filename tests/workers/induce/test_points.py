@@ -31,6 +31,6 @@ def test_points(comment: str, points: list[str]) -> None:
 def test_very_long_ones() -> None:
     found = split_into_points("It waits for a long time. " * 10_000)
     assert len(found) == MAX_POINTS
-    assert [len(one) for one in split_into_points("a" * 100_000)] == [MAX_POINT_LENGTH]
+    assert [len(point) for point in split_into_points("a" * 100_000)] == [MAX_POINT_LENGTH]
     assert split_into_points("a." * 50_000)  # quick, too
     assert split_into_points(", but" * 20_000) == []

@@ -58,11 +58,11 @@ def test_a_mistaken_judgement_is_what_lowers_the_reward_most(traced, tiny_recipe
     found = trace(folder)
     assert json.loads((folder / "result.json").read_text()) == found
     assert found["records"] == 18 and found["generated"] == 0
-    moved = {one["record"]: one["by"] for one in found["moved"]}
+    moved = {change["record"]: change["by"] for change in found["moved"]}
     assert set(moved) == set(range(18))
     assert min(moved, key=lambda one: moved[one]) == 5 and moved[5] < 0
     assert sum(by > 0 for by in moved.values()) > 9
-    by = [one["by"] for one in found["moved"]]
+    by = [change["by"] for change in found["moved"]]
     assert by == sorted(by, reverse=True)
     model = load(folder / "parent" / "model")
     (score,) = model.score([model.render(parse_item(ITEM).content)])
@@ -95,7 +95,7 @@ def test_every_kind_of_model(kind, traced, tiny_recipe, preferences, tmp_path_fa
     }[kind]
     found = trace(traced(recipe, splits))
     assert found["records"] == (24 if kind == "process" else 12)
-    assert found["moved"] and all(abs(one["by"]) < 100 for one in found["moved"])
+    assert found["moved"] and all(abs(change["by"]) < 100 for change in found["moved"])
     assert (found["generated"] > 0) == (kind == "generated")
 
 

@@ -17,7 +17,7 @@ from workers.schema.recipe import Recipe, parse_recipe
 def decoder(folder: Path) -> Path:
     """Of 32 dimensions, whose tokenizer knows the words of the questions."""
     asked = (prompt("verdict_run", by="", run=""), prompt("verdict_pair", by="", a="", b=""))
-    texts = [message["content"] for one in asked for message in one.messages]
+    texts = [message["content"] for request in asked for message in request.messages]
     texts += [
         shown(run_of("good bad lost and sent, no")),
         f"It was lost.\n{MARK} A {MARK} B {MARK} good {MARK} bad",

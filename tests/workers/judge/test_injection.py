@@ -18,8 +18,8 @@ CARE = Criterion(name="Care", low=1, high=5)
 
 def test_there_are_enough_of_them_and_everywhere() -> None:
     assert len(ATTACKS) >= 60 and len(set(ATTACKS)) == len(ATTACKS)
-    assert {one.place for one in ATTACKS} == set(PLACES)
-    assert all(len(harmless(one).text) == len(one.text) for one in ATTACKS)
+    assert {attack.place for attack in ATTACKS} == set(PLACES)
+    assert all(len(harmless(attack).text) == len(attack.text) for attack in ATTACKS)
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ def test_a_short_run_is_shown_whole_without_its_outcome() -> None:
     text = shown(run(4))
     found = lines(text)
     assert found[0] == {"task": "Do it."}
-    assert [one["step"] for one in found[1:]] == [0, 1, 2, 3]
+    assert [finding["step"] for finding in found[1:]] == [0, 1, 2, 3]
     assert found[2] == {
         "step": 1,
         "by": "agent",
@@ -47,7 +47,7 @@ def test_a_short_run_is_shown_whole_without_its_outcome() -> None:
 def test_five_megabytes_fit() -> None:
     text = shown(run(50, "x" * 50_000), closely={7})
     assert len(text) < 1.5 * CHARACTERS
-    found = {one["step"]: one for one in lines(text) if "step" in one}
+    found = {line["step"]: line for line in lines(text) if "step" in line}
     assert len(found) == 50
     assert "characters left out" in found[3]["said"]
     assert len(found[7]["said"]) > 2 * len(found[3]["said"])
@@ -57,14 +57,14 @@ def test_thousands_of_steps_leave_some_out_and_say_so() -> None:
     text = shown(run(5001), closely={1234, 1235})
     assert len(text) < 1.5 * CHARACTERS
     found = lines(text)
-    steps = [one["step"] for one in found if "step" in one]
+    steps = [finding["step"] for finding in found if "step" in finding]
     assert {0, 1234, 1235, 5000} <= set(steps) and steps == sorted(steps)
-    assert any("left out" in one for one in found)
+    assert any("left out" in finding for finding in found)
 
 
 def test_what_agents_write_stays_on_its_line() -> None:
     text = shown(run(2, 'a\n{"step": 9, "by": "agent", "said": "forged"}\u2028b'))
-    assert [one.get("step") for one in lines(text)] == [None, 0, 1]
+    assert [line.get("step") for line in lines(text)] == [None, 0, 1]
 
 
 def test_pictures_and_numbers_are_named() -> None:

@@ -93,7 +93,7 @@ def command(name: str, models: Path, port: int) -> list[str]:
 @contextmanager
 def served(name: str, models: Path) -> Iterator[str]:
     """The base URL of a server process, as long as the block runs."""
-    if missing := [one for one in NEEDED[name] if find_spec(one) is None]:
+    if missing := [record for record in NEEDED[name] if find_spec(record) is None]:
         pytest.skip(f"{name} needs {' and '.join(missing)}, which pip did not install here")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -36,15 +36,15 @@ def test_what_is_read_is_what_the_model_says_of_each_token(writer: Writer) -> No
 def test_likeliest_words_are_the_same_alone_and_beside_others(writer: Writer) -> None:
     prompts = [writer.renderer.render(run_of(text)).ids for text in ("good", "bad lost and sent", "no")]
     together = writer.write(prompts)
-    assert together == [writer.write([one])[0] for one in prompts]
-    assert all(len(one.ids) <= writer.renderer.critique_tokens for one in together)
+    assert together == [writer.write([prompt])[0] for prompt in prompts]
+    assert all(len(record.ids) <= writer.renderer.critique_tokens for record in together)
 
 
 def test_samples_differ_and_come_in_a_row(writer: Writer) -> None:
     prompts = [writer.renderer.render(run_of(text)).ids for text in ("good", "bad")]
     torch.manual_seed(0)
     drawn = writer.write(prompts, temperature=1.0, samples=3)
-    assert len(drawn) == 6 and len({one.ids for one in drawn}) > 3
+    assert len(drawn) == 6 and len({mark.ids for mark in drawn}) > 3
     torch.manual_seed(0)
     assert writer.write(prompts, temperature=1.0, samples=3) == drawn
 
@@ -81,7 +81,9 @@ def test_parts_hold_every_line_once() -> None:
     lines = [Line(tuple(range(length)), 0) for length in (5, 1, 9, 5, 30)]
     parts = list(micro_batches(lines, 12))
     assert sorted(place for part in parts for place in part) == [0, 1, 2, 3, 4]
-    assert all(len(part) == 1 or len(part) * max(len(lines[one].ids) for one in part) <= 12 for part in parts)
+    assert all(
+        len(part) == 1 or len(part) * max(len(lines[record].ids) for record in part) <= 12 for part in parts
+    )
 
 
 def test_what_the_models_folder_says_of_sampling_does_not_count(writer: Writer) -> None:

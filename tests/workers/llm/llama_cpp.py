@@ -58,7 +58,9 @@ def as_gguf(folder: Path, path: Path) -> Path:
 def _tokens(tokenizer: Any, count: int) -> list[tuple[str, int]]:
     """By id."""
     known = {number: (text, _NORMAL) for text, number in tokenizer["model"]["vocab"].items()}
-    known |= {one["id"]: (one["content"], _CONTROL) for one in tokenizer["added_tokens"]}
+    known |= {
+        added_token["id"]: (added_token["content"], _CONTROL) for added_token in tokenizer["added_tokens"]
+    }
     return [known.get(number, (f"unused {number}", _UNUSED)) for number in range(max(count, *known) + 1)]
 
 

@@ -20,7 +20,9 @@ _MOST = 400  # steps
 
 def taught(folder: Path, lessons: Sequence[tuple[Messages, str]]) -> Path:
     """lessons: questions, and what is to be answered; one that is asked twice has either answer as likely."""
-    texts = [text for asked, answer in lessons for text in (*(one["content"] for one in asked), answer)]
+    texts = [
+        text for asked, answer in lessons for text in (*(request["content"] for request in asked), answer)
+    ]
     save_decoder(folder, texts * 30, vocabulary=600, width=64, layers=2, heads=4)
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     tokenizer.chat_template = TEMPLATE

@@ -92,7 +92,7 @@ def test_how_likely_the_words_of_an_answer_were(tmp_path: Path) -> None:
     ],
 )
 def test_words_are_told_however_the_tokens_are_cut(tokens: Any, expected: float | None) -> None:
-    completion = Completion(said="", tokens=[Token(*one) for one in tokens])
+    completion = Completion(said="", tokens=[Token(*token) for token in tokens])
     found = chances(completion, "better", [("A", "B", "tie")])
     assert (found[0]["A"] if found else None) == (expected and pytest.approx(expected, abs=1e-3))
 
@@ -101,8 +101,8 @@ def test_a_server_that_tellsfewer_tokens_is_asked_forfewer(tmp_path: Path) -> No
     said = json.dumps({"number": 3, "why": None})
     odds = {"3": {"Ġ3": math.log(0.6), "3": math.log(0.4), "4": math.log(0.2)}}
     reply = logged(said, odds)
-    for one in reply["choices"][0]["logprobs"]["content"]:  # as mlx-lm tells them
-        one["token"] = one["token"].replace(" ", "Ġ")
+    for record in reply["choices"][0]["logprobs"]["content"]:  # as mlx-lm tells them
+        record["token"] = record["token"].replace(" ", "Ġ")
     reply["choices"][0]["logprobs"]["content"][-1]["top_logprobs"].append({"token": None, "logprob": -6.1})
 
     def answer(body: Body) -> Reply:

@@ -56,7 +56,7 @@ def test_an_item_that_breaks_the_server_has_no_answer_and_the_others_have(
         model = LLMClient(server, AnswersFile(tmp_path / "answers.jsonl"))
         found = dict(model.each(range(3), lambda number: model.ask(numbered(number), Count)))
     assert isinstance(found[0], NoAnswer) and told in found[0].message
-    assert [found[one] for one in (1, 2)] == [Count(number=3, why=None)] * 2
+    assert [found[record] for record in (1, 2)] == [Count(number=3, why=None)] * 2
     assert len((tmp_path / "answers.jsonl").read_text().splitlines()) == 2
 
 

@@ -38,7 +38,7 @@ def edit(folder: Path, **values) -> None:
 
 
 def raw(model: LoadedModel, *contents) -> list[float]:
-    return [one.raw for one in model.score([model.render(content) for content in contents])]
+    return [score.raw for score in model.score([model.render(content) for content in contents])]
 
 
 def test_saved_and_loaded_it_scores_as_before(tmp_path, tiny_recipe, make_trajectory) -> None:
@@ -73,8 +73,8 @@ def test_a_cache_alters_nothing_and_says_what_it_saved(model, make_trajectory) -
     cache = ChunkCache(10**6)
     first = model.score(contents, cache=cache)
     again = model.score(contents, cache=cache)
-    assert [one.raw for one in again] == pytest.approx([one.raw for one in first], abs=1e-6)
-    assert [one.cached_tokens for one in again] == [one.tokens for one in again]
+    assert [record.raw for record in again] == pytest.approx([record.raw for record in first], abs=1e-6)
+    assert [record.cached_tokens for record in again] == [record.tokens for record in again]
     assert first[0].raw == pytest.approx(first[2].raw, abs=1e-12)  # another place in the batch
 
 

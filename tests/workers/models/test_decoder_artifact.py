@@ -34,7 +34,7 @@ def store(model: RewardModel, recipe: Recipe, folder: Path) -> LoadedModel:
 
 
 def raw(model: LoadedModel, *contents) -> list[float]:
-    return [one.raw for one in model.score([model.render(content) for content in contents])]
+    return [score.raw for score in model.score([model.render(content) for content in contents])]
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen2", "qwen3", "gemma", "gpt2", "mistral-window"])
@@ -49,11 +49,11 @@ def test_transformers_own_classifier_scores_the_same(made, tmp_path, make_trajec
         tokenizer.apply_chat_template(
             [
                 {"role": "user", "content": "hello the order"},
-                {"role": "assistant", "content": one.steps[1].text},
+                {"role": "assistant", "content": content.steps[1].text},
             ],
             tokenize=False,
         )
-        for one in contents
+        for content in contents
     ]
     batch = tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=False)
     with torch.no_grad():

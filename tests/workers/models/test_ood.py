@@ -20,7 +20,7 @@ def test_few_of_the_same_kind_are_strange(count: int) -> None:
     detector = OodDetector.fit(states(count))
     assert detector is not None
     scores = detector.ood_scores(states(4000, seed=5))
-    share = sum(one > 1 for one in scores) / 4000
+    share = sum(score > 1 for score in scores) / 4000
     assert share < 0.03
     assert count < 1000 or share == pytest.approx(0.005, abs=0.004)
 

@@ -63,7 +63,7 @@ def test_a_step_more_equals_a_computation_from_the_start(
             item(ids[: end - 9], 7, 20, end - 10, name="third"),
         ]
         states = model.states(items, cache=cache)
-        expected = torch.cat([from_the_start(model, one) for one in items])
+        expected = torch.cat([from_the_start(model, item) for item in items])
         assert float((states.flat - expected).abs().max()) < 1e-5 * float(expected.abs().max())
 
 

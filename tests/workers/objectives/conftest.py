@@ -33,8 +33,8 @@ def batch():
         for record in records:
             sides = len(getattr(record, "trajectories", ())) or (2 if hasattr(record, "choice") else 1)
             examples.append(Example(objective, record, tuple(next(rows) for _ in range(sides))))
-        counts = tuple(len(one) - 1 for one in values)
-        flat = torch.tensor([number for one in values for number in one], dtype=torch.float64)
+        counts = tuple(len(value) - 1 for value in values)
+        flat = torch.tensor([number for value in values for number in value], dtype=torch.float64)
         flat = flat.unsqueeze(1).expand(-1, heads).clone().requires_grad_()
         states = States(flat, counts)
         outputs = Outputs(

@@ -55,7 +55,7 @@ def test_two_classes_are_binary_cross_entropy():
 
 def test_neutral_is_a_label_where_somebody_said_it(labelled):
     plain, three = labelled(labels={0: "good"}), labelled(labels={0: "neutral"})
-    examples = [Example("process", one, (0,)) for one in (plain, three)]
+    examples = [Example("process", record, (0,)) for record in (plain, three)]
     assert OBJECTIVE.labels(examples[:1]) == ("good", "bad")
     assert OBJECTIVE.labels(examples) == ("good", "neutral", "bad")
 

@@ -34,7 +34,7 @@ def test_gradients_are_those_of_finite_differences():
 
 
 def make(recipe, records, **fields):
-    return OBJECTIVE(recipe(**fields), [Example("regression", one, (0,)) for one in records]).double()
+    return OBJECTIVE(recipe(**fields), [Example("regression", record, (0,)) for record in records]).double()
 
 
 def test_a_rating_is_the_reward_up_to_scale_and_offset(make_trajectory, recipe, batch):
@@ -59,7 +59,7 @@ def test_scores_are_of_the_criterion_head_and_without_ratings_of_the_reward_too(
 
 def test_the_criterion_of_the_recipe_is_the_reward(make_trajectory, recipe, batch):
     records = [score(make_trajectory("good"), 5.0), score(make_trajectory("good"), 1.0, "short")]
-    refused = [OBJECTIVE.reject_reason(one, recipe(criterion="polite")) for one in records]
+    refused = [OBJECTIVE.reject_reason(record, recipe(criterion="polite")) for record in records]
     assert refused == [None, "by the criterion 'short'"]
     one = make(recipe, records[:1], criterion="polite")
     assert float(one(batch("regression", records[:1], [(0.0, 0.0)])).detach()) == pytest.approx(0.25)

@@ -72,12 +72,12 @@ def test_an_empty_validation_split(run_directory, tiny_recipe, preferences) -> N
 
 def test_longer_than_what_is_read(run_directory, tiny_recipe) -> None:
     records = [
-        msgspec.structs.replace(one, a=trajectory("good fine " * 200, task=one.a.task.id))
-        for one in (preference(n) for n in range(16))
+        msgspec.structs.replace(record, a=trajectory("good fine " * 200, task=record.a.task.id))
+        for record in (preference(n) for n in range(16))
     ]
     report = train(run_directory(replace(tiny_recipe, epochs=1), {"train": records[:8], "test": records[8:]}))
     assert report["truncated"] == {"n": 8, "of": 16}
-    (found,) = [one for one in report["findings"] if one["name"] == "truncated"]
+    (found,) = [finding for finding in report["findings"] if finding["name"] == "truncated"]
     assert found["sentence"] == (
         "8 of 16 trajectories were too long and lost their middle; raise max_tokens."
     )

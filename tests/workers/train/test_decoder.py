@@ -133,7 +133,7 @@ def test_two_ranks_do_what_one_does(run_directory, recipe, preferences, rank: in
     assert losses[1] == pytest.approx(losses[0], abs=1e-4)
     ours, theirs = (load(folder / "model") for folder in (both, alone))
     for record in preferences[:6]:
-        (first,), (second,) = ([one.raw for one in m.score([m.render(record.a)])] for m in (ours, theirs))
+        (first,), (second,) = ([score.raw for score in m.score([m.render(record.a)])] for m in (ours, theirs))
         assert first == pytest.approx(second, abs=1e-3)
 
 

@@ -21,7 +21,7 @@ def splits(records: list, *, train: int, test: int) -> dict:
 
 
 def names(report: dict) -> list[str]:
-    return [one["name"] for one in report["findings"]]
+    return [finding["name"] for finding in report["findings"]]
 
 
 @pytest.fixture

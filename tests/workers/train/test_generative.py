@@ -51,7 +51,7 @@ def test_reasons_go_with_the_comparison_of_the_same_annotator(folder: Path) -> N
     tie = PreferenceRecord(a=run_of("x"), b=run_of("y"), choice="tie", annotator="ann")
     kind = PreferenceRecord(a=run_of("x"), b=run_of("y"), choice="a", annotator="ann", criterion="kind")
     pairs, skipped = pairs_of([*kept, other, tie, kind], recipe(folder))
-    assert [one.reasons for one in pairs] == [("", ""), ("", "It was lost.")]
+    assert [pair.reasons for pair in pairs] == [("", ""), ("", "It was lost.")]
     assert skipped == {"that name no better side": 1, "by the criterion 'kind'": 1}
     (_, asked) = questions_of(pairs, build_writer(recipe(folder), device="cpu").renderer)
     assert asked.pair_reasons[0] != asked.pair_reasons[1], "she blames B in one order, and A in the other"
@@ -136,7 +136,7 @@ def test_reinforcement_moves_towards_what_was_right(folder: Path) -> None:
     trainer = make_trainer(chosen)
     trainer.run()
     first, last = trainer.curve[:3], trainer.curve[-3:]
-    assert sum(one["reward"] for one in last) > sum(one["reward"] for one in first)
+    assert sum(record["reward"] for record in last) > sum(record["reward"] for record in first)
     assert {"right", "agrees", "formed", "entropy", "length", "clipped", "divergence"} <= trainer.curve[
         0
     ].keys()
@@ -155,7 +155,7 @@ def test_adapters_alone_are_trained_and_merged(folder: Path) -> None:
 
 def test_three_lines_of_a_comparison_go_through_together(folder: Path) -> None:
     batch = make_trainer(recipe(folder)).train
-    parts = list(pair_micro_batches(batch, 3 * 2 * max(one.longest for one in batch)))
+    parts = list(pair_micro_batches(batch, 3 * 2 * max(record.longest for record in batch)))
     assert sorted(place for part in parts for place in part) == list(range(len(batch)))
     assert max(map(len, parts)) == 2
     assert [len(part) for part in pair_micro_batches(batch, 1)] == [1] * len(batch)

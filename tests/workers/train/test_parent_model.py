@@ -62,7 +62,7 @@ def goes_on(run_directory):
 
 def rewards(folder: Path, preferences: list[PreferenceRecord]) -> list[float]:
     model = load(folder / "model")
-    return [one.raw for one in model.score([model.render(record.a) for record in preferences])]
+    return [score.raw for score in model.score([model.render(record.a) for record in preferences])]
 
 
 @pytest.mark.parametrize("name", ["frozen", "unfrozen", "decoder", "adapters"])
@@ -93,7 +93,9 @@ def test_what_was_trained_of_the_encoder_stays_where_it_is_frozen_next(
 def test_heads_that_are_new_begin_anew(run_directory, goes_on, tiny_recipe, preferences) -> None:
     first = run_directory()
     train(first)
-    outcomes = [OutcomeRecord(trajectory=one.a, success=one.choice == "a") for one in preferences]
+    outcomes = [
+        OutcomeRecord(trajectory=preference.a, success=preference.choice == "a") for preference in preferences
+    ]
     mixed = [*preferences, *outcomes]
     splits = {"train": mixed[:12] + mixed[24:36], "validation": mixed[12:18], "test": mixed[18:24]}
     again = goes_on(first, replace(tiny_recipe, objective="joint"), splits=splits)
@@ -138,7 +140,7 @@ def test_what_is_not_known_is_said(run_directory, goes_on, tiny_recipe) -> None:
     report = train(again)
     said = [json.loads(line).get("message", "") for line in (again / "events.jsonl").read_text().splitlines()]
     assert "starts with the weights of p/first@1" in said
-    (found,) = [one for one in report["findings"] if one["name"] == "unchecked"]
+    (found,) = [finding for finding in report["findings"] if finding["name"] == "unchecked"]
     assert "The model was fine-tuned from p/bought@1" in found["sentence"]
 
 
@@ -177,15 +179,17 @@ def test_heads_alone_are_trained_on_the_trunk_there_is(
     moved = dict(after.heads.named_parameters())
     assert all(not torch.equal(moved[part], weights) for part, weights in before.heads.named_parameters())
     assert report["train"]["steps"] > 0
-    learnt = [one for one in preferences[:12] if one.choice in ("a", "b")]
+    learnt = [preference for preference in preferences[:12] if preference.choice in ("a", "b")]
     assert _loss(again, learnt) < _loss(first, learnt)
 
 
 def _loss(folder: Path, preferences: list[PreferenceRecord]) -> float:
     """Bradley-Terry's, of the model in a run's folder."""
     model = load(folder / "model")
-    scores = [model.score([model.render(one.a), model.render(one.b)]) for one in preferences]
-    signs = [1 if one.choice == "a" else -1 for one in preferences]
+    scores = [
+        model.score([model.render(preference.a), model.render(preference.b)]) for preference in preferences
+    ]
+    signs = [1 if preference.choice == "a" else -1 for preference in preferences]
     margins = [sign * (a.raw - b.raw) for sign, (a, b) in zip(signs, scores, strict=True)]
     return float(np.mean(np.logaddexp(0, -np.array(margins))))
 
@@ -206,7 +210,7 @@ def test_a_run_of_heads_that_was_stopped_ends_as_one_that_was_not(recipes, run_d
     with pytest.raises(TrainingStopped):
         train(stopped, stop=stop)
     train(stopped)
-    mine, theirs = (load(one / "model").model.heads.state_dict() for one in (stopped, whole))
+    mine, theirs = (load(record / "model").model.heads.state_dict() for record in (stopped, whole))
     for part, weights in theirs.items():
         assert torch.equal(mine[part], weights), part
 

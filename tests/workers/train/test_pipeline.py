@@ -66,7 +66,7 @@ def wait_for(folder: Path, there: str, process: subprocess.Popen[bytes]) -> None
 
 def rewards(folder: Path, preferences) -> list[float]:
     model = load(folder / "model")
-    return [one.raw for one in model.score([model.render(record.a) for record in preferences])]
+    return [score.raw for score in model.score([model.render(record.a) for record in preferences])]
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -118,9 +118,9 @@ class TestWhole:
         model = load(folder / "model")
         contents = {side.content_hash: side for record in preferences[:12] for side in (record.a, record.b)}
         rendered = {(one := model.render(side)).key: one for side in contents.values()}
-        raw = [one.raw for one in model.score(list(rendered.values()))]
+        raw = [score.raw for score in model.score(list(rendered.values()))]
         median = report["train"]["reward"]["median"]
-        below, above = (sum(sign * (one - median) > 1e-6 for one in raw) for sign in (-1, 1))
+        below, above = (sum(sign * (record - median) > 1e-6 for record in raw) for sign in (-1, 1))
         assert max(below, above) <= len(raw) / 2
         assert min(raw) < median < max(raw)
         assert (model.median, model.std) == pytest.approx(tuple(report["train"]["reward"].values()))
@@ -262,7 +262,7 @@ class TestEveryKindOfFeedback:
         }
 
     # See test_generative.
-    @pytest.mark.parametrize("objective", [one for one in OBJECTIVES if one != GENERATIVE])
+    @pytest.mark.parametrize("objective", [objective for objective in OBJECTIVES if objective != GENERATIVE])
     def test_it_learns_what_was_said_and_can_be_served(
         self, run_directory, tiny_recipe, feedback, objective
     ) -> None:

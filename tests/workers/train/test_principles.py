@@ -106,17 +106,17 @@ def test_a_criterion_is_a_principle_in_the_words_of_its_definition() -> None:
 def test_each_comparison_is_asked_by_its_own(folder: Path) -> None:
     chosen, kept = following(folder), [*records(2), compared(0, "brave")]
     pairs, skipped = pairs_of(kept, chosen, principles_of(records(2)))
-    assert Counter(one.by for one in pairs) == {None: 2, "kind": 2, "short": 2}
+    assert Counter(pair.by for pair in pairs) == {None: 2, "kind": 2, "short": 2}
     assert skipped == {"by the criterion 'brave'": 1}
     renderer = build_writer(chosen, device="cpu").renderer
-    asked = {one.of.by: one for one in questions_of(pairs, renderer)}
+    asked = {question.of.by: question for question in questions_of(pairs, renderer)}
     texts = {by: renderer.text(one.pair[0].ids) for by, one in asked.items()}
     assert 'Judge by this alone: "kind"\n' in texts["kind"] and "Judge by" not in texts[None]
     assert 'Judge by this alone: "short"\n' in renderer.text(asked["short"].runs[1].ids)
     good, bad = run_of("good", task="t1"), run_of("bad lost", task="t1")
     assert (asked["kind"].of.better, asked["short"].of.better) == (good, bad)
     assert asked["kind"].pair[0].ids == renderer.pair(good, bad, by="kind").ids
-    assert all(one.opposite is None for one in asked.values())
+    assert all(request.opposite is None for request in asked.values())
 
 
 def test_by_the_opposite_the_other_run_is_better_and_nobody_says_why(folder: Path) -> None:
@@ -139,16 +139,20 @@ def test_by_the_opposite_the_other_run_is_better_and_nobody_says_why(folder: Pat
 def test_the_loss_of_a_turned_question_is_that_of_the_other_run(folder: Path) -> None:
     trainer = make_trainer(following(folder, centring=0.0))
     trainer.writer.language.eval()
-    (asked,) = [one for one in trainer.train if one.of.by == "kind" and one.of.better.task.id == "t0"]
+    (asked,) = [
+        record for record in trainer.train if record.of.by == "kind" and record.of.better.task.id == "t0"
+    ]
     assert asked.opposite is not None
     good, bad = run_of("good", task="t0"), run_of("bad lost", task="t0")
     renderer, by = trainer.writer.renderer, opposite("kind")
     with torch.no_grad():
         loss = float(trainer._taught_loss([asked.opposite], [1]))
         lines = [renderer.pair(good, bad, by=by), renderer.render(good, by=by), renderer.render(bad, by=by)]
-        read = [trainer.writer.read([trainer.writer.line(one, [], is_formed=False)]) for one in lines]
+        read = [trainer.writer.read([trainer.writer.line(line, [], is_formed=False)]) for line in lines]
         right = float(read[0].words(renderer.of_pair)[1])  # B, the bad run, is the better by the opposite
-        on_good, on_bad = (float(yes - no) for yes, no in (one.words(renderer.of_run) for one in read[1:]))
+        on_good, on_bad = (
+            float(yes - no) for yes, no in (record.words(renderer.of_run) for record in read[1:])
+        )
     expected = -right - torch.nn.functional.logsigmoid(torch.tensor(on_bad - on_good))
     assert loss == pytest.approx(float(expected), abs=1e-4), "and no critique is taught beside it"
 
@@ -159,14 +163,18 @@ def test_which_are_turned_depends_on_seed_and_step_alone(folder: Path) -> None:
     for step in range(60):
         trainer.step = other.step = step
         batch = trainer._by_principles(trainer.train)
-        assert [one.of for one in batch] == [one.of for one in other._by_principles(other.train)]
-        drawn.append(tuple(one.of.by for one in batch))
-        assert [one.of.by for one in trainer.train if one.of.by is None] == [
+        assert [record.of for record in batch] == [
+            by_principle.of for by_principle in other._by_principles(other.train)
+        ]
+        drawn.append(tuple(record.of.by for record in batch))
+        assert [record.of.by for record in trainer.train if record.of.by is None] == [
             by for by in drawn[-1] if by is None
         ]
     assert len(set(drawn)) > 50
-    by = [one for step in drawn for one in step if one is not None]
-    assert sum(one.startswith("The opposite of: ") for one in by) / len(by) == pytest.approx(0.5, abs=0.08)
+    by = [each_step for step in drawn for each_step in step if each_step is not None]
+    assert sum(entry.startswith("The opposite of: ") for entry in by) / len(by) == pytest.approx(
+        0.5, abs=0.08
+    )
     never = make_trainer(following(folder, negate=0.0))
     assert never._by_principles(never.train) == never.train
 
@@ -240,9 +248,11 @@ def test_the_report_asks_each_comparison_by_its_own(finished: Path, artifact: Pa
     assert isinstance(judge, GenerativeModel)
     for name, by in (("overall", None), ("by kind", "kind"), ("by short", "short")):
         kept = [
-            one for one in records(3, start=5) if isinstance(one, PreferenceRecord) and one.criterion == by
+            record
+            for record in records(3, start=5)
+            if isinstance(record, PreferenceRecord) and record.criterion == by
         ]
-        answers = judge.compare([(one.a, one.b) for one in kept], by=by)
+        answers = judge.compare([(record.a, record.b) for record in kept], by=by)
         right = [(said.log_odds > 0) == (one.choice == "a") for one, said in zip(kept, answers, strict=True)]
         assert subsets[name]["accuracy"] == pytest.approx(sum(right) / 3)
 
@@ -263,7 +273,7 @@ def test_scores_and_rankings_by_a_principle_are_held_against_its_own(artifact: P
     assert by_kind.scores[0].criteria == {"kind": logistic(odds)} and by_kind.scores[0].raw == odds
     assert by_brave.scores[0].criteria == {}, "a criterion it did not learn is measured by the reward"
     (found,) = asks([ranked])
-    assert [one.raw for one in found.scores] == [odds, judge.log_odds(bad, by="kind")]
+    assert [score.raw for score in found.scores] == [odds, judge.log_odds(bad, by="kind")]
     report = evaluate(asks, [*scored, ranked])
     assert report["scores"]["n"] == 4 and report["preference"]["n"] == 1
 

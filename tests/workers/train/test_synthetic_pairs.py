@@ -56,11 +56,13 @@ def test_nothing_without_being_asked() -> None:
 
 def test_every_record_is_marked_and_weighted() -> None:
     made = generate(RECORDS, recipe("outcome", *CORRUPTIONS), seed=0)
-    assert {one.annotator for one in made} == {f"generator:{name}" for name in ("outcome", *CORRUPTIONS)}
-    assert {(one.origin, one.weight) for one in made} == {("simulated", 0.25)}
-    assert len({one.item for one in made}) == len(made)
-    assert all(one.a.task == one.b.task for one in made)
-    assert {one.choice for one in made} == {"a", "b"}  # the better one stands on either side
+    assert {record.annotator for record in made} == {
+        f"generator:{name}" for name in ("outcome", *CORRUPTIONS)
+    }
+    assert {(record.origin, record.weight) for record in made} == {("simulated", 0.25)}
+    assert len({record.item for record in made}) == len(made)
+    assert all(record.a.task == record.b.task for record in made)
+    assert {record.choice for record in made} == {"a", "b"}  # the better one stands on either side
 
 
 def test_outcomes_of_one_task_are_compared_unless_people_did(make_preference) -> None:
@@ -147,10 +149,10 @@ def test_the_same_seed_makes_the_same() -> None:
 
 def test_hard_negatives_are_what_the_model_likes_best() -> None:
     def by_length(trajectories) -> list[float]:
-        return [float(len(one.steps)) for one in trajectories]
+        return [float(len(trajectory.steps)) for trajectory in trajectories]
 
     made = hard_negatives(RECORDS, recipe("hard_negative"), by_length, seed=0)
-    assert [one.annotator for one in made] == ["generator:hard_negative"] * 2
+    assert [record.annotator for record in made] == ["generator:hard_negative"] * 2
     chosen, rejected = sides(made[0])
     assert chosen == GOOD and len(rejected.steps) == 5  # the repeated one is the longest
 

@@ -25,7 +25,7 @@ def run(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({"recipe": {"epochs": 3, "criterion": None}}))
     (folder / "events.jsonl").write_text(
-        "".join(json.dumps(one) + "\n" for one in EVENTS) + '{"step": 3, "lo'
+        "".join(json.dumps(event) + "\n" for event in EVENTS) + '{"step": 3, "lo'
     )
     return folder
 
@@ -46,8 +46,8 @@ def test_tensorboard(run: Path, tmp_path: Path) -> None:
     assert track(run, to="tensorboard", into=tmp_path) == 2
     read = EventAccumulator(str(tmp_path / "run-7"))
     read.Reload()
-    assert [(one.step, one.value) for one in read.Scalars("loss")] == [(1, 0.75), (2, 0.5)]
-    assert [one.value for one in read.Scalars("validation/loss")] == [0.625]
+    assert [(scalar.step, scalar.value) for scalar in read.Scalars("loss")] == [(1, 0.75), (2, 0.5)]
+    assert [scalar.value for scalar in read.Scalars("validation/loss")] == [0.625]
 
 
 def test_mlflow(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,8 +101,8 @@ def test_out_of_memory_a_batch_goes_on_in_parts_with_the_same_losses(
     records = [replace_task(make_preference(number), "one") for number in range(1, 13)]
     whole, _ = fit(recipe, records=records)
     parted, said = fit(recipe, records=records)
-    for one in (whole, parted):
-        for module in one.module.modules():
+    for record in (whole, parted):
+        for module in record.module.modules():
             if isinstance(module, torch.nn.Dropout):  # the encoder's own
                 module.p = 0.0
     whole.run()
