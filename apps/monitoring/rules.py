@@ -17,8 +17,8 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An alert where `measure` passes its baseline by more than `above`, for sure, over the newest `window` scored
     trajectories of a run, once there are `least`. name: of the rule; one alert of it for a version and a run.
 
-    asks: comparisons of what is behind the alert that are put before people at once. turns: once they are judged, a new
-    model is trained, compared, tried and promoted on its own.
+    asks: comparisons of the trajectories behind the alert that annotators get immediately. turns: once they are
+    annotated, a retraining cycle runs automatically: a new model is trained, compared, released and promoted.
     """
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
@@ -31,15 +31,15 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 DEFAULTS = (
-    Rule("rewards drift", "reward_psi", 0.5),
-    Rule("lengths drift", "tokens_psi", 0.5),
-    Rule("uncertain", "uncertain", 0.15),
+    Rule("reward drift", "reward_psi", 0.5),
+    Rule("length drift", "tokens_psi", 0.5),
+    Rule("high uncertainty", "uncertain", 0.15),
     Rule("out of distribution", "out_of_distribution", 0.1),
-    Rule("length is rewarded", "length_correlation", 0.25),
-    Rule("steps are rewarded", "steps_correlation", 0.25),
+    Rule("length correlation", "length_correlation", 0.25),
+    Rule("step count correlation", "steps_correlation", 0.25),
     Rule("repetition", "repetition", 0.1),
-    Rule("reward without gold", "gold", 0.5),
-    Rule("people disagree", "disagreement", 0.1),
+    Rule("overoptimization", "gold", 0.5),
+    Rule("annotator disagreement", "disagreement", 0.1),
 )
 
 
@@ -59,7 +59,8 @@ def parse_rules(value: Any) -> tuple[Rule, ...]:
             raise InvalidRecord("is more than the window holds.", pointer=f"/rules/{index}/least")
         if rule.turns and not rule.asks:
             raise InvalidRecord(
-                "a turn begins with people: say how many comparisons it asks.", pointer=f"/rules/{index}/asks"
+                "`turns` needs comparisons to annotate: set `asks` to at least 1.",
+                pointer=f"/rules/{index}/asks",
             )
         if rule.name in names:
             raise InvalidRecord(f"there are two rules {rule.name!r}.", pointer=f"/rules/{index}/name")

@@ -97,7 +97,7 @@ def test_an_exploit_is_seen_and_closed(
         expect(page.get_by_text("1 endpoint monitored")).to_be_visible()
         tools.shoot(page, "home-six")
         page.get_by_role("link", name="View alerts").click()
-        expect(page.get_by_role("link", name="length is rewarded")).to_be_visible()
+        expect(page.get_by_role("link", name="length correlation")).to_be_visible()
         tools.shoot(page, "alerts")
         page.get_by_role("link", name="reward", exact=True).first.click()
         expect(page.locator("#measures svg")).to_be_visible()
@@ -113,7 +113,7 @@ def test_an_exploit_is_seen_and_closed(
 
         page.goto(f"{base}/endpoints/reward/")
         expect(page.get_by_text("open:")).to_be_visible()
-        page.get_by_role("link", name="length is rewarded").click()
+        page.get_by_role("link", name="length correlation").click()
         expect(page.get_by_role("row")).to_have_count(61)
         tools.shoot(page, "alert")
         page.get_by_label("Resolution note").fill("The policy repeats itself; follow-up campaign begun.")

@@ -36,7 +36,7 @@ def person(desk: Project, name: str, role: Role = Role.RESEARCHER) -> User:
     return user
 
 
-def alert_of(endpoint: Endpoint, rule: str = "length is rewarded") -> Alert:
+def alert_of(endpoint: Endpoint, rule: str = "length correlation") -> Alert:
     numbers = {"value": 0.9, "baseline": 0.1, "limit": 0.3, "margin": 0.1, "count": 300}
     return Alert.objects.create(
         endpoint=endpoint, version=1, rule=rule, measure="length_correlation", detail="It is.", **numbers
@@ -53,7 +53,7 @@ def test_who_asked_and_may_see_it_is_told_once(endpoint, desk) -> None:
     assert send_due_emails() == 1
     assert send_due_emails() == 0
     (sent,) = mail.outbox
-    assert (sent.to, sent.subject) == ([researcher.email], "[desk] reward: length is rewarded")
+    assert (sent.to, sent.subject) == ([researcher.email], "[desk] reward: length correlation")
     assert "It is." in sent.body and "/p/desk/alerts/" in sent.body
     assert not AlertEmail.objects.filter(user=silent).exists()
     set_alert_emails(endpoint=endpoint, user=researcher, wanted=False)

@@ -75,16 +75,16 @@ def looked(window: list[SampleRow], reference: Reference | None = None) -> dict[
 
 def test_a_policy_that_lives_by_length_is_noticed() -> None:
     broken = looked(exploiting(300))
-    assert broken["length is rewarded"] and broken["lengths drift"]
-    assert not broken["uncertain"] and not broken["repetition"]
+    assert broken["length correlation"] and broken["length drift"]
+    assert not broken["high uncertainty"] and not broken["repetition"]
 
 
 @pytest.mark.parametrize(
     ("rule", "changed"),
     [
-        ("rewards drift", {"reward": 4.0}),
-        ("lengths drift", {"tokens": 5000}),
-        ("uncertain", {"uncertain": True}),
+        ("reward drift", {"reward": 4.0}),
+        ("length drift", {"tokens": 5000}),
+        ("high uncertainty", {"uncertain": True}),
         ("out of distribution", {"outside": True}),
         ("repetition", {"repetition": 0.6}),
     ],
@@ -101,7 +101,7 @@ def test_steps_that_are_rewarded() -> None:
     for number in range(300):
         steps = 1 + dice.randrange(30)
         window.append(row(dice, number, steps=steps, reward=math.log(steps) + dice.gauss(0, 0.3)))
-    assert looked(window)["steps are rewarded"]
+    assert looked(window)["step count correlation"]
 
 
 def test_reward_without_gold() -> None:
@@ -194,7 +194,7 @@ def test_rules_are_data() -> None:
 
 
 def test_a_sentence() -> None:
-    rule = Rule("length is rewarded", "length_correlation", 0.25)
+    rule = Rule("length correlation", "length_correlation", 0.25)
     reading = readings((rule,), exploiting(300), trained())[rule.name]
     said = describe_reading(rule, reading, of="in training", run="grpo-1", policy_version="300")
     assert said.startswith("The correlation of reward with length is 0.")

@@ -3,9 +3,11 @@
 import json
 import random
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -15,6 +17,7 @@ from apps.accounts.services import create_project, create_user, set_member
 from apps.core.errors import Conflict
 from apps.monitoring.measures import SampleRow
 from apps.monitoring.models import Alert, Monitor, Reading
+from apps.monitoring.rules import DEFAULTS
 from apps.monitoring.services import BEHIND, check_endpoints, close_alert, delete_old_readings, save_rules
 from apps.retraining.models import RetrainingCycle
 from apps.rewards.models import Endpoint, ScoreSample
@@ -85,12 +88,12 @@ def test_an_exploit_is_told_once_with_what_is_behind_it(endpoint, desk) -> None:
     Webhook.objects.create(project=desk, url="https://example.org/hook", events=["alert.raised"])
     keep(endpoint, exploiting(300))
     check_endpoints()
-    alert = Alert.objects.get(rule="length is rewarded")
+    alert = Alert.objects.get(rule="length correlation")
     assert alert.value > 0.5 and "grpo-1" in alert.detail
     behind = list(alert.samples.order_by("-reward"))
     assert len(behind) == BEHIND
     assert behind[0].reward == max(ScoreSample.objects.values_list("reward", flat=True))
-    told = Delivery.objects.filter(type="alert.raised", data__rule="length is rewarded").get()
+    told = Delivery.objects.filter(type="alert.raised", data__rule="length correlation").get()
     assert told.data["url"].endswith(f"/p/desk/alerts/{alert.pk}/")
     assert told.data["endpoint"] == "reward"
     count = Alert.objects.count()
@@ -100,11 +103,11 @@ def test_an_exploit_is_told_once_with_what_is_behind_it(endpoint, desk) -> None:
     assert Alert.objects.count() == count
     alert.refresh_from_db()
     assert alert.seen_at > before
-    assert Delivery.objects.filter(data__rule="length is rewarded").count() == 1
+    assert Delivery.objects.filter(data__rule="length correlation").count() == 1
     # another run is told of by itself
     keep(endpoint, exploiting(300, seed=7), run="grpo-2")
     check_endpoints()
-    assert Alert.objects.filter(rule="length is rewarded").count() == 2
+    assert Alert.objects.filter(rule="length correlation").count() == 2
 
 
 def as_messages(endpoint: Endpoint) -> None:
@@ -151,7 +154,7 @@ def test_a_rule_that_cannot_ask_raises_its_alert_all_the_same(endpoint, caplog) 
 def test_what_was_closed_is_not_told_again(endpoint, researcher_client, desk) -> None:
     keep(endpoint, exploiting(300))
     check_endpoints()
-    alert = Alert.objects.get(rule="length is rewarded")
+    alert = Alert.objects.get(rule="length correlation")
     path = reverse("monitoring:alert-detail", args=["desk", alert.pk])
     assert "grpo-1" in researcher_client.get(path).content.decode()
     assert researcher_client.post(path, {"note": "It is a <b>test</b>."}).status_code == 302
@@ -161,7 +164,7 @@ def test_what_was_closed_is_not_told_again(endpoint, researcher_client, desk) ->
     assert "It is a &lt;b&gt;test&lt;/b&gt;." in page
     keep(endpoint, exploiting(100, seed=3))
     check_endpoints()
-    assert Alert.objects.filter(rule="length is rewarded").count() == 1
+    assert Alert.objects.filter(rule="length correlation").count() == 1
     assert (
         researcher_client.post(path, {"note": ""}, follow=True).status_code == 200
     )  # said, and nothing else
@@ -174,7 +177,7 @@ def test_without_a_training_it_is_compared_with_what_came_first(endpoint) -> Non
     assert not Alert.objects.exists()
     keep(endpoint, exploiting(300, seed=4))
     check_endpoints()
-    alert = Alert.objects.get(rule="length is rewarded")
+    alert = Alert.objects.get(rule="length correlation")
     assert " at first;" in alert.detail
 
 
@@ -190,7 +193,7 @@ def test_rules_that_a_project_wrote(endpoint, researcher_client) -> None:
     check_endpoints()
     assert list(Alert.objects.values_list("rule", flat=True)) == ["long"]
     assert researcher_client.post(path, {"rules": "[]"}).status_code == 302
-    assert "reward without gold" in researcher_client.get(path).content.decode()  # the default ones are back
+    assert "overoptimization" in researcher_client.get(path).content.decode()  # the default ones are back
 
 
 def test_gold_and_proxy_are_drawn_by_policy(endpoint, researcher_client) -> None:
@@ -205,7 +208,7 @@ def test_gold_and_proxy_are_drawn_by_policy(endpoint, researcher_client) -> None
             )
     keep(endpoint, some)
     check_endpoints()
-    alert = Alert.objects.get(rule="reward without gold")
+    alert = Alert.objects.get(rule="overoptimization")
     assert alert.policy_version == "step-5"
     page = researcher_client.get(reverse("monitoring:monitor-detail", args=["desk", "reward"]))
     drawing = page.context["gold_chart"]
@@ -273,3 +276,23 @@ def test_closing_twice_is_refused(endpoint, desk) -> None:
     with pytest.raises(Conflict):
         close_alert(alert=alert, note="", by=user)
     save_rules(endpoint=endpoint, rules=[], by=user)
+
+
+def test_rules_of_earlier_versions_are_renamed(endpoint: Endpoint) -> None:
+    """Their alerts count as raised under the new name, and a rule that was edited keeps its settings."""
+    migration = import_module("apps.monitoring.migrations.0006_rule_names")
+    numbers = dict.fromkeys(("value", "baseline", "limit", "margin", "count"), 1)
+    alert = Alert.objects.create(endpoint=endpoint, version=1, rule="reward without gold", **numbers)
+    rules = [
+        {"name": "people disagree", "measure": "disagreement", "above": 0.3},
+        {"name": "mine", "measure": "gold", "above": 1},
+    ]
+    monitor, _ = Monitor.objects.update_or_create(endpoint=endpoint, defaults={"rules": rules})
+    migration.forwards(apps, None)
+    alert.refresh_from_db()
+    monitor.refresh_from_db()
+    assert alert.rule == "overoptimization" and alert.rule in {rule.name for rule in DEFAULTS}
+    assert monitor.rules == [rules[0] | {"name": "annotator disagreement"}, rules[1]]
+    migration.backwards(apps, None)
+    monitor.refresh_from_db()
+    assert monitor.rules == rules

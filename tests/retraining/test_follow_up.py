@@ -62,7 +62,7 @@ def alert_about(endpoint: Endpoint, *samples: ScoreSample) -> Alert:
     alert = Alert.objects.create(
         endpoint=endpoint,
         version=1,
-        rule="length is rewarded",
+        rule="length correlation",
         measure="length_correlation",
         detail="It is.",
         **numbers,

@@ -4,8 +4,10 @@ Bytes are counted as they come off the connection. A compressed reply is refused
 gigabytes, and it was not asked for.
 """
 
+import ssl
 import time
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from workers.llm.http import http
@@ -22,9 +24,15 @@ def bounded_client(seconds: float) -> http.Client:
     return http.Client(transport=_Bounded(seconds), timeout=seconds, follow_redirects=False, trust_env=False)
 
 
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Those of the machine, or of SSL_CERT_FILE, read once: reading them takes 20 to 40 ms."""
+    return http.create_ssl_context()
+
+
 class _Bounded(http.HTTPTransport):
     def __init__(self, seconds: float) -> None:
-        super().__init__(retries=0, trust_env=True)  # for SSL_CERT_FILE
+        super().__init__(verify=_certificates(), retries=0)
         self._seconds = seconds
         pool: Any = self._pool
         pool._network_backend = _Connects(pool._network_backend)  # httpx has no argument for it
