@@ -4,7 +4,8 @@ The trajectory itself is the witness, not what a reader says about itself: every
 the trajectory. Read is what people see and models may be shown (messages, calls, results, task, agent, outcome); kept
 is what is in `extra` and metadata. What is in neither is put into the metadata under UNREAD by its JSON pointer, if it
 is small; else it is dropped, with its path and the reason. A format names what it writes in another form (READ), and
-what it leaves out on purpose and why (LEFT_OUT): patterns of paths, in which `*` is any one key or index.
+what it leaves out on purpose and why (LEFT_OUT), and where its documents repeat what stands elsewhere in them
+(REPEATED): patterns of paths, in which `*` is any one key or index.
 """
 
 import json
@@ -14,6 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from apps.trajectories.repeated_values import SHORT, RepeatedValues
 from apps.trajectories.trajectory_values import TrajectoryValues, Use
 from workers.schema import Trajectory
 from workers.schema.decode import escape
@@ -82,11 +84,17 @@ class FieldCounts:
 
 
 class PathPatterns:
-    """READ and LEFT_OUT of a format, as a tree."""
+    """READ, LEFT_OUT and REPEATED of a format, as a tree."""
 
-    def __init__(self, read: Iterable[str] = (), left_out: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        read: Iterable[str] = (),
+        left_out: Mapping[str, str] | None = None,
+        repeated: Iterable[str] = (),
+    ) -> None:
         self.root: dict[str, Any] = {}
         marks = [(pattern, ("read", "")) for pattern in read]
+        marks += [(pattern, ("repeated", "")) for pattern in repeated]
         marks += [(pattern, ("dropped", reason)) for pattern, reason in (left_out or {}).items()]
         for pattern, mark in marks:
             node = self.root
@@ -99,14 +107,14 @@ def field_uses(document: Any, trajectory: Trajectory, patterns: PathPatterns) ->
     """The values of `document` that are kept or dropped, the others are read; of a container that is kept as it is, one
     entry for all of it."""
     walk = _FieldWalk(TrajectoryValues.of_trajectory(trajectory))
-    walk.visit(document, "", [patterns.root] if patterns.root else [])
+    walk.start(document, patterns)
     return walk.uses
 
 
 def lost_fields(document: Any, result: Any, patterns: PathPatterns) -> list[FieldUse]:
     """The values of `document` that are not in `result`, which was made of it: neither as values nor as keys."""
     walk = _FieldWalk(TrajectoryValues.of_values(result))
-    walk.visit(document, "", [patterns.root])
+    walk.start(document, patterns)
     return [use for use in walk.uses if use.use == "dropped"]
 
 
@@ -167,25 +175,39 @@ class _FieldWalk:
     def __init__(self, found: TrajectoryValues) -> None:
         self.uses: list[FieldUse] = []
         self._found = found
+        self._equal = RepeatedValues(found.read, found.kept, found.kept_ids, _decoded)
+        self._is_counting = True
         self._trail: list[str | int] = []
+
+    def start(self, document: Any, patterns: PathPatterns) -> None:
+        nodes = [patterns.root] if patterns.root else []
+        self._equal.survey(document, nodes)
+        self.visit(document, "", nodes)
 
     def visit(self, value: Any, key: str, nodes: list[dict[str, Any]]) -> None:
         if value is None or value == "" or value == [] or value == {}:
             return
         mark = next((node[""] for node in nodes if "" in node), None) if nodes else None
-        if mark is not None:
-            if mark[0] != "read":
-                self._add(value, *mark)
-        elif not isinstance(value, dict | list):
+        if mark is None:
+            self._visit_below(value, key, nodes)
+        elif mark[0] == "repeated":
+            self._is_counting = False
+            self._visit_below(value, key, nodes)
+            self._is_counting = True
+        elif mark[0] != "read":
+            self._add(value, *mark)
+
+    def _visit_below(self, value: Any, key: str, nodes: list[dict[str, Any]]) -> None:
+        if not isinstance(value, dict | list):
             self._leaf(value, key)
         elif id(value) in self._found.kept_ids:
             self._add(value, "kept")
         elif isinstance(value, dict):
-            read, trail = self._found.read, self._trail
+            read, unclear, trail = self._found.read, self._equal.unclear, self._trail
             for name, item in value.items():
                 if nodes:
                     below = [node[step] for node in nodes for step in (name, "*") if step and step in node]
-                elif isinstance(item, str) and item in read:
+                elif isinstance(item, str) and item in read and item not in unclear:
                     continue
                 else:
                     below = nodes
@@ -200,23 +222,37 @@ class _FieldWalk:
                 self._trail.pop()
 
     def _leaf(self, value: Any, key: str) -> None:
-        found = self._found
-        use: Use | None
         if isinstance(value, str):
             if key in _NAMES and value.lower() in _NAMES[key]:
                 return
-            use = found.use_of_text(value, key)
+            use = self._use_of_text(value, key)
             if use is None and (inner := _decoded(value)) is not None:
                 self.visit(inner, key, [])
                 return
-        elif (key, value) in found.read_pairs or (found.has_numbers_as_text and str(value) in found.read):
-            return
         else:
-            use = "kept" if (key, value) in found.kept_pairs else None
+            use = self._use_of_value(value, key)
         if use is None:
             self._add(value, "dropped", NOT_READ)
         elif use == "kept":
             self._add(value, use)
+
+    def _use_of_text(self, text: str, key: str) -> Use | None:
+        found, equal = self._found, self._equal
+        if len(text) > SHORT or not self._is_counting:
+            return found.use_of_text(text, key)
+        if not equal.is_read(text, self._trail):
+            return "kept" if (key, text) in found.kept else None
+        if text in found.read or text in found.kept or equal.is_read_path(self._trail):
+            return found.use_of_text(text)
+        return None  # at best a part of another text
+
+    def _use_of_value(self, value: Any, key: str) -> Use | None:
+        found = self._found
+        if self._is_counting and not self._equal.is_read((key, value), self._trail):
+            return None
+        if (key, value) in found.read or (found.has_numbers_as_text and str(value) in found.read):
+            return "read"
+        return "kept" if (key, value) in found.kept else None
 
     def _add(self, value: Any, use: Use, reason: str = "") -> None:
         keys = [each if isinstance(each, int) else escape(str(each)) for each in self._trail]

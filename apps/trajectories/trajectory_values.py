@@ -1,24 +1,24 @@
 """The values of a trajectory, in which `field_coverage` looks for those of the document it was read from."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Literal
 
+from apps.trajectories.repeated_values import SHORT
 from workers.schema import Trajectory
 
 Use = Literal["read", "kept", "dropped"]
-_SHORT = 40  # characters of a text that is looked for by its key too
 _SHORTEST = 8  # characters of a text that is looked for within others
 _MOST_SCANNED = 50_000_000  # characters, in looking for texts within others, of one document
 
 
 class TrajectoryValues:
-    """The values of a trajectory."""
+    """The values of a trajectory. read, kept: how often each is there, a text, or (key, value) of what is no text; of
+    short texts that are kept, both."""
 
     def __init__(self) -> None:
-        self.read: set[str] = set()
-        self.kept: set[str] = set()
-        self.read_pairs: set[tuple[str, Any]] = set()
-        self.kept_pairs: set[tuple[str, Any]] = set()
+        self.read: Counter[Any] = Counter()
+        self.kept: Counter[Any] = Counter()
         self.kept_ids: set[int] = set()
         self._texts: dict[str, str] = {}
         self._lines: frozenset[str] | None = None
@@ -29,8 +29,7 @@ class TrajectoryValues:
     def of_trajectory(cls, trajectory: Trajectory) -> "TrajectoryValues":
         found = cls()
         task = trajectory.task
-        found._read(task.id, task.instruction, task.reference, trajectory.id, trajectory.agent)
-        found._read(trajectory.agent_version)
+        found._read(task.id, task.reference, trajectory.id, trajectory.agent, trajectory.agent_version)
         found._keep(task.metadata)
         found._keep(trajectory.metadata)
         for step in trajectory.steps:
@@ -38,81 +37,90 @@ class TrajectoryValues:
             found._parts(step.message)
             for call in step.tool_calls:
                 found._read(call.name, call.id, call.arguments_text)
-                found._collect(call.arguments, "", found.read, found.read_pairs, None)
+                found._collect_read(call.arguments, "")
                 found._keep(call.extra)
             for result in step.observation:
                 found._read(result.call_id)
                 found._parts(result.content)
                 found._keep(result.extra)
-            found._collect(step.metrics, "", found.read, found.read_pairs, None)
+            found._collect_read(step.metrics, "")
             found._keep(step.extra)
+        if task.instruction not in found.read:  # else it is that of a step, from one field of the document
+            found._read(task.instruction)
         return found
 
     @classmethod
     def of_values(cls, value: Any) -> "TrajectoryValues":
         found = cls()
         found.has_numbers_as_text = True
-        found._collect(value, "", found.read, found.read_pairs, None)
+        found._collect_read(value, "")
         return found
 
-    def use_of_text(self, text: str, key: str) -> Use | None:
-        """read, kept; None where the text is in neither. Short texts are kept only under their key: the same word may
-        be there for another reason."""
+    def use_of_text(self, text: str, key: str | None = None) -> Use | None:
+        """read, kept; None where the text is in neither. key: a short text is kept only under it."""
         if text in self.read:
             return "read"
-        if (key, text) in self.kept_pairs if len(text) <= _SHORT else text in self.kept:
+        if text in self.kept and (key is None or len(text) > SHORT or (key, text) in self.kept):
             return "kept"
         if len(text) < _SHORTEST:
             return None
         if self._is_within(text, "read") or self._has_lines(text):
             return "read"
-        return "kept" if len(text) > _SHORT and self._is_within(text, "kept") else None
+        return "kept" if len(text) > SHORT and self._is_within(text, "kept") else None
 
     def _is_within(self, text: str, where: Literal["read", "kept"]) -> bool:
         if where not in self._texts:
-            self._texts[where] = "\x00".join(getattr(self, where))
+            self._texts[where] = "\x00".join(each for each in getattr(self, where) if isinstance(each, str))
         self._left -= len(self._texts[where])
         return self._left > 0 and text in self._texts[where]
 
     def _has_lines(self, text: str) -> bool:
         """Whether all lines of a text are among those that are read: it was taken apart. Fences do not count."""
         if self._lines is None:
-            self._lines = frozenset(line.strip() for each in self.read for line in each.splitlines())
+            texts = (each for each in self.read if isinstance(each, str))
+            self._lines = frozenset(line.strip() for each in texts for line in each.splitlines())
         lines = [line.strip() for line in text.splitlines()]
         lines = [line for line in lines if line and not line.startswith("```")]
         return bool(lines) and all(line in self._lines for line in lines)
 
     def _read(self, *texts: str | None) -> None:
-        self.read.update(text for text in texts if text)
+        for text in texts:
+            if text:
+                self.read[text] += 1
 
     def _parts(self, parts: Iterable[Any]) -> None:
         for part in parts:
             self._read(part.text, part.source, part.media_type)
-            self._collect(part.extra, "", self.kept, self.kept_pairs, None)
+            self._collect_kept(part.extra, "")
 
     def _keep(self, value: Any) -> None:
-        self._collect(value, "", self.kept, self.kept_pairs, self.kept_ids)
+        """With its containers as they are: the document's own."""
+        self._collect_kept(value, "", self.kept_ids)
 
-    def _collect(
-        self, value: Any, key: str, texts: set[str], pairs: set[tuple[str, Any]], ids: set[int] | None
-    ) -> None:
+    def _collect_kept(self, value: Any, key: str, ids: set[int] | None = None) -> None:
         if isinstance(value, str):
-            texts.add(value)
-            if len(value) <= _SHORT:
-                pairs.add((key, value))
-        elif isinstance(value, dict):
+            self.kept[value] += 1
+            if len(value) <= SHORT:
+                self.kept[key, value] += 1
+        elif isinstance(value, dict | list | tuple):
             if ids is not None:
                 ids.add(id(value))
-            if ids is None:
-                texts.update(map(str, value))
-            for name, item in value.items():
-                self._collect(item, str(name), texts, pairs, ids)
-        elif isinstance(value, list | tuple):
-            if ids is not None:
-                ids.add(id(value))
-            for item in value:
-                self._collect(item, key, texts, pairs, ids)
+            for name, item in value.items() if isinstance(value, dict) else ((key, each) for each in value):
+                self._collect_kept(item, str(name), ids)
         elif value is not None:
-            pairs.add((key, value))
+            self.kept[key, value] += 1
+
+    def _collect_read(self, value: Any, key: str) -> None:
+        if isinstance(value, str):
+            self.read[value] += 1
+        elif isinstance(value, dict):
+            for name, item in value.items():
+                self.read[str(name)] += 1
+                self._collect_read(item, str(name))
+        elif isinstance(value, list | tuple):
+            for item in value:
+                self._collect_read(item, key)
+        elif value is not None:
+            self.read[key, value] += 1
             if self.has_numbers_as_text:
-                texts.add(str(value))
+                self.read[str(value)] += 1

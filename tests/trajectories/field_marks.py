@@ -21,7 +21,7 @@ Place = tuple[str | int, ...]
 
 def marked(document: Any) -> Iterator[tuple[Place, str, Any]]:
     """(place, mark, document): each text and number replaced by a mark, and to each object a marked field added."""
-    for number, (place, value) in enumerate(_places(document)):
+    for number, (place, value) in enumerate(places(document)):
         if (
             place[-2:-1] and place[-1] == "key" and "attributes" in place
         ):  # OTLP: the name of a field, not its value
@@ -122,14 +122,14 @@ def _texts(trajectory: Trajectory) -> tuple[str, str]:
     return whole, json.dumps(built)
 
 
-def _places(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
+def places(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
     if isinstance(value, dict):
         yield place, value
         for key, item in value.items():
-            yield from _places(item, (*place, key))
+            yield from places(item, (*place, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _places(item, (*place, index))
+            yield from places(item, (*place, index))
     else:
         yield place, value
 

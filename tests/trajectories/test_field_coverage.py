@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -16,7 +17,17 @@ from apps.trajectories.import_reader import ImportReader, read_import_records
 from apps.trajectories.models import Import, Trajectory
 from apps.trajectories.uploads import preview_upload
 from tests.trajectories.conftest import lines, record
-from tests.trajectories.field_marks import KEPT, READ, REFUSED, VANISHED, marked, shares, uses
+from tests.trajectories.field_marks import (
+    KEPT,
+    READ,
+    REFUSED,
+    VANISHED,
+    marked,
+    places,
+    shares,
+    use_of_mark,
+    uses,
+)
 from tests.trajectories.mutations import DOCUMENTS
 
 SHAPES: dict[str, list[Any]] = {
@@ -306,3 +317,41 @@ def test_a_format_says_what_it_leaves_out() -> None:
         ("/c", "because"),
     }
     assert KEPT == "kept"
+
+
+def _count_of(format: str, document: Any, text: str) -> int:
+    """How often a text is in what was made of a document, and fields in the list of what was dropped of it."""
+    reader, found = ImportReader(formats.FORMATS[format]), []
+    for row in read_import_records(io.BytesIO(lines(document))):
+        for part in reader.parts(row):
+            reader.prepare(part)
+            found.append(reader.read(part))
+    built = json.dumps(msgspec.to_builtins(found, str_keys=True))
+    return built.count(json.dumps(text)) + sum(reader.dropped.counts.values())
+
+
+# otel: calls of a model repeat the messages before them. The others have no text that is long enough.
+@pytest.mark.parametrize("name", ALL.keys() - {"otel", "gymnasium", "openai", "prompt-response"})
+def test_a_field_that_repeats_what_is_read_does_not_vanish(name: str) -> None:
+    """The value of a field that no one knows is a text that the trajectory has for another reason."""
+    format, document = ALL[name]
+    texts = sorted({value for _, value in places(document) if isinstance(value, str) and 5 < len(value) < 40})
+    text = next(text for text in texts if use_of_mark(format, document, json.dumps(text)) == READ)
+    before, seen = _count_of(format, document, text), set()
+    for place, mark, changed in marked(document):
+        path = tuple("*" if isinstance(each, int) else each for each in place)
+        if path[-1] == "unheard_of" and path not in seen and use_of_mark(format, changed, mark) != REFUSED:
+            seen.add(path)
+            copied = json.loads(json.dumps(changed).replace(mark, text))
+            assert _count_of(format, copied, text) > before, (place, text)
+    assert seen
+
+
+def test_an_answer_does_not_stand_for_the_verdict_about_it() -> None:
+    document = json.loads(json.dumps(DOCUMENTS["tape"]))
+    document["steps"][0]["metadata"] = {"verdict": "Buy shoes", "note": "Buy shoes"}
+    document["steps"].append({"kind": "agent_response", "text": "Buy shoes", "metadata": {}})
+    reader = ImportReader(formats.FORMATS["tape"])
+    unread = reader.read(next(read_import_records(io.BytesIO(lines(document))))).metadata["unread"]
+    assert unread["/steps/0/metadata/verdict"] == unread["/steps/0/metadata/note"] == "Buy shoes"
+    assert not any(pointer.endswith("/text") for pointer in unread)

@@ -67,7 +67,9 @@ def _format(name: str, title: str, module: Any) -> Format:
         module.read,
         getattr(module, "split", None),
         getattr(module, "Gathered", None),
-        PathPatterns(getattr(module, "READ", ()), getattr(module, "LEFT_OUT", None)),
+        PathPatterns(
+            getattr(module, "READ", ()), getattr(module, "LEFT_OUT", None), getattr(module, "REPEATED", ())
+        ),
         getattr(module, "PLACES", {}),
     )
 

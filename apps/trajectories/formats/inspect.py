@@ -24,6 +24,7 @@ LEFT_OUT = {
     "/sample/events": "the log of how the sample ran; its messages, and usage and time of each call, are read",
     "/sample/events_data": "texts and messages that events name; those of the messages are read",
 }
+REPEATED = ("/sample/output",)  # the last of the messages
 _ATTACHED = "attachment://"
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partial, incorrect, no answer
 _ABOUT = ("eval_id", "run_id", "task", "task_version", "model", "created")

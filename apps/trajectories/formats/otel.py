@@ -41,6 +41,7 @@ _NOTHING = (
     "messages, for many by OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true."
 )
 READ = ("/about", "/agent", "/parent", "/spans/*/is_root")
+REPEATED = ("/spans",)  # each call repeats the messages before it
 _OTLP = PathPatterns(
     f"/{resource}/*/{scope}/*/spans/*/{key}"
     for resource, scope in (("resourceSpans", "scopeSpans"), ("resource_spans", "scope_spans"))

@@ -33,6 +33,7 @@ READ = (
 )
 _INPUT = "the input of the model at this step, whose messages are in the history"
 LEFT_OUT = {"/trajectory/*/query": _INPUT, "/trajectory/*/messages": _INPUT}
+REPEATED = ("/trajectory",)  # what the history holds
 _ISSUE = TextPattern(r"(?s)\n(?:ISSUE|TICKET):\n(.*?)\n\nINSTRUCTIONS:")
 _ROLES: dict[str, Source] = {"system": "system", "user": "user"}
 _MESSAGE = ("role", "content", "thought", "action", "tool_calls", "tool_call_ids")
