@@ -6,7 +6,7 @@ MEANINGS = {
     "out_of_distribution": "The input is unlike the model's training data.",
     "template_rewrites": "The model's chat template changes earlier steps when the next one comes.",
     "canary": "The candidate of an open release scored it.",
-    "template_in_text": "Marks of a chat template stand in a text and were scored as text.",
+    "template_in_text": "Marks of a chat template or of a tool call stand in a text and were scored as text.",
     "template_lossy": "The chat template that rendered the text does not keep all of a conversation.",
     "turns_in_text": "Several turns were read from one text, in which nothing tells the policy's words from others'.",
     "messages_in_text": "The prompt was a JSON text of chat messages, and was read as these.",

@@ -50,10 +50,14 @@ Content = Trajectory | Text | TokenIds | Features | TrajectoryId
 
 @dataclass(frozen=True, slots=True)
 class RenderedText:
-    """Text as it was sent, which chat templates may have rendered. prompt: None where `response` is all of it."""
+    """Text as it was sent, which chat templates may have rendered. prompt: None where `response` is all of it.
+
+    response: chat messages where only the prompt is text. flags: what its reading flagged.
+    """
 
     prompt: str | None
-    response: str
+    response: Any
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

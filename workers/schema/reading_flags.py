@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from workers.schema.chat_text import IN_TEXT, mentions_marks
+from workers.schema.chat_text import IN_TEXT, mentions_marks, strip_end_marks
 from workers.schema.items import Content, ScoreInput, Text
 from workers.schema.patterns import TextPattern
 from workers.schema.records import Part, Step, Trajectory
@@ -28,8 +28,15 @@ def reading_flags(item: ScoreInput, *, reads_reference: bool) -> tuple[str, ...]
 
 def _of_content(content: Content) -> Iterable[str]:
     if isinstance(content, Text):
-        return (IN_TEXT,) if mentions_marks(content.text) else ()
+        return _of_text(content.text)
     return _of_trajectory(content) if isinstance(content, Trajectory) else ()
+
+
+def _of_text(text: str) -> Iterable[str]:
+    if mentions_marks(text):
+        yield IN_TEXT
+    if not strip_end_marks(text).strip():
+        yield "empty_response"
 
 
 def _of_trajectory(trajectory: Trajectory) -> Iterable[str]:

@@ -51,8 +51,11 @@ def test_a_whole_conversation_is_read_back(name: str) -> None:
         if reads_as(found.messages) != reads_as(kept(name, kind)):
             assert "template_lossy" in found.flags, (kind, found)
         roles = [message["role"] for message in found.messages]
-        later = set(roles[roles.index("assistant") :])
-        assert ("turns_in_text" in found.flags) == (later != {"assistant"}), kind
+        has_more = roles.index("assistant") + 1 < len(roles)
+        is_led = kind == "system" and name.startswith(
+            "deepseek"
+        )  # no mark tells the system's words from the user's
+        assert ("turns_in_text" in found.flags) == (has_more or is_led), kind
     assert read >= 3
 
 

@@ -45,6 +45,43 @@ def test_a_folder_with_a_template_of_its_own(tmp_path: Path) -> None:
     assert read is not None and (read.messages, read.flags) == (found.messages, ())
 
 
+VICUNA = (
+    "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% set messages = messages[1:] %}"
+    "{% else %}A chat between a user and an assistant.{% endif %}"
+    "{% for message in messages %}{% if message.role == 'user' %}{{ ' USER: ' + message.content }}"
+    "{% else %}{{ ' ASSISTANT: ' + message.content + eos_token }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}{{ ' ASSISTANT:' }}{% endif %}"
+)
+CASES = (
+    "{% for message in messages %}"
+    "{{ {'user': '<USR>', 'assistant': '<usr>', 'system': '<SYS>'}[message.role] }}"
+    "{{ message.content }}<E>{% endfor %}{% if add_generation_prompt %}<usr>{% endif %}"
+)
+
+
+@pytest.mark.parametrize("chat_template", [VICUNA, CASES])
+@pytest.mark.parametrize("system", ["Be kind.", None])
+def test_a_prompt_that_the_template_opens_is_read(
+    tmp_path: Path, chat_template: str, system: str | None
+) -> None:
+    made = tokenizer(chat_template)
+    made.save_pretrained(tmp_path)
+    format_ = policy_format(str(tmp_path))
+    asked = [{"role": "system", "content": system}] if system else []
+    asked += [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    asked += [{"role": "user", "content": "When?"}]
+    prompt = made.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
+    if system is None and chat_template is VICUNA:
+        asked = [{"role": "system", "content": "A chat between a user and an assistant."}, *asked]
+    said = {"role": "assistant", "content": "Today."}
+    for response in (" Today.", "Today.</s>"):
+        found = read_pair(prompt, response, format_)
+        assert found is not None and (found.messages, found.flags) == ([*asked, said], ())
+    whole = read_whole(made.apply_chat_template([*asked, said], tokenize=False), format_)
+    assert whole is not None and (whole.messages, whole.flags) == ([*asked, said], ())
+    assert read_pair("What is a USER: or a <usr> mark?", "x", format_) is None
+
+
 @pytest.mark.parametrize(
     ("chat_template", "says"),
     [

@@ -1,7 +1,8 @@
 """Rendered chat text, as trainers send it, read back into messages: by the marks of known chat templates."""
 
-from workers.schema.chat_text.formats import FORMATS, ChatFormat, detect_format, mentions_marks, named_format
-from workers.schema.chat_text.reading import IN_TEXT, ReadText, read_pair, read_whole, strip_end_marks
+from workers.schema.chat_text.detection import detect_format, mentions_marks, strip_end_marks
+from workers.schema.chat_text.formats import FORMATS, ChatFormat, named_format
+from workers.schema.chat_text.reading import IN_TEXT, ReadText, read_pair, read_prompt, read_whole
 
 __all__ = [
     "FORMATS",
@@ -12,6 +13,7 @@ __all__ = [
     "mentions_marks",
     "named_format",
     "read_pair",
+    "read_prompt",
     "read_whole",
     "strip_end_marks",
 ]

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from workers.schema.chat_text.strict_values import number
+
 _QUOTE = '<|"|>'
 _NAMES = {"true": True, "false": False, "null": None, "None": None, "True": True, "False": False}
 _DEEPEST = 64
@@ -33,7 +35,7 @@ class _Reading:
         if self.text[self.at] == "[":
             return self._list(depth)
         word = self._until(",}]")
-        return _NAMES[word] if word in _NAMES else _number(word)
+        return _NAMES[word] if word in _NAMES else number(word)
 
     def _object(self, depth: int) -> dict[str, Any]:
         self.at += 1
@@ -42,6 +44,8 @@ class _Reading:
             key = self._quoted() if self.text.startswith(_QUOTE, self.at) else self._until(":")
             if self.text[self.at] != ":":
                 raise ValueError("a key without a value")
+            if key in found:
+                raise ValueError("a key twice")
             self.at += 1
             found[key] = self.value(depth + 1)
             self._skip_comma("}")
@@ -74,10 +78,3 @@ class _Reading:
         while self.text[self.at] not in marks:
             self.at += 1
         return self.text[start : self.at]
-
-
-def _number(word: str) -> int | float:
-    try:
-        return int(word)
-    except ValueError:
-        return float(word)

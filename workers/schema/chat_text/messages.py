@@ -1,15 +1,15 @@
 """Turns of a rendered conversation as chat messages: reasoning, tool calls, results and pictures included."""
 
-import ast
 import json
 from typing import Any
 
 from workers.schema.chat_text.formats import ChatFormat
 from workers.schema.chat_text.gemma_values import read_gemma_object
 from workers.schema.chat_text.preambles import Preamble, declare_tools, strip_llama_tools, strip_preamble
+from workers.schema.chat_text.strict_values import NO_JSON, read_json, read_python, whole_matches
 from workers.schema.chat_text.thinking import split_thinking
-from workers.schema.chat_text.tool_calls import read_calls
-from workers.schema.chat_text.turns import Turn
+from workers.schema.chat_text.tool_calls import CALL_MARKS, WrittenCalls, read_calls
+from workers.schema.chat_text.turns import Turn, is_inline
 from workers.schema.patterns import TextPattern
 
 Json = dict[str, Any]
@@ -21,11 +21,13 @@ _RESPONSES = TextPattern(r"(?s)<tool_response>\n?(.*?)\n?</tool_response>")
 _OUTPUT = TextPattern(r'(?s)\A<tool_output(?: name="([^"]*)")?>\n?(.*?)\n?</tool_output>\s*\z')
 _OUTPUTS = TextPattern(r"(?s)<｜tool▁output▁begin｜>(.*?)<｜tool▁output▁end｜>")
 _LFM = TextPattern(r"(?s)\A<\|tool_response_start\|>(.*)<\|tool_response_end\|>\z")
+_COHERE = TextPattern(r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>")
 _LLAMA_2_SYSTEM = TextPattern(r"(?s)\A\s*<<SYS>>\n?(.*?)\n?<</SYS>>\s*")
 
 
 class MessageReader:
-    """For one conversation, fed in order. flags: what the text does not tell for certain."""
+    """For one conversation, fed in order. flags: what the text does not tell for certain. has_marks: of calls that stay
+    text."""
 
     def __init__(self, format_: ChatFormat) -> None:
         self.format = format_
@@ -33,6 +35,7 @@ class MessageReader:
         self._seen_user = False
         self._lossy = False
         self._unclosed = False
+        self.has_marks = False
 
     @property
     def flags(self) -> set[str]:
@@ -72,15 +75,14 @@ class MessageReader:
 
     def _system(self, turn: Turn) -> list[Json]:
         found = _LLAMA_2_SYSTEM.match(turn.body)
-        body = found[1] if found else turn.body
-        text = strip_preamble(body, self._preamble)
+        body = found[1] if found is not None and found.end() == len(turn.body) else turn.body
+        text = strip_preamble(body, self._preamble, has_instructions=self.format.name == "harmony")
         return [{"role": "system", "content": text}] if text else []
 
     def _user(self, turn: Turn) -> list[Json]:
         body = turn.body
-        results = _RESPONSES.findall(body)
-        if results and not _RESPONSES.sub("", body).strip():
-            return [{"role": "tool", "content": result} for result in results]
+        if (results := whole_matches(_RESPONSES, body)) is not None:
+            return [{"role": "tool", "content": result[1]} for result in results]
         messages = []
         if (system := _LLAMA_2_SYSTEM.match(body)) is not None:
             messages.append({"role": "system", "content": system[1]})
@@ -97,16 +99,15 @@ class MessageReader:
         if (output := _OUTPUT.match(body)) is not None:
             named = {"name": output[1]} if output[1] else {}
             return [{"role": "tool", **named, "content": output[2]}]
-        if responses := _RESPONSES.findall(body):
-            return [{"role": "tool", "content": response} for response in responses]
-        if outputs := _OUTPUTS.findall(body):
-            return [{"role": "tool", "content": output} for output in outputs]
+        for results in (_RESPONSES, _OUTPUTS):
+            if (found := whole_matches(results, body)) is not None:
+                return [{"role": "tool", "content": result[1]} for result in found]
         if (marked := _LFM.match(body)) is not None:
             return [{"role": "tool", "content": marked[1]}]
-        if turn.head == "inline":
+        if turn.written == "<|tool_response>":
             return [self._inline_result(body)]
-        name = turn.head.partition(" ")[0].removeprefix("functions.") if self.format.continues else ""
-        named = {"name": name} if name and name != "tool" else {}
+        name = turn.name.removeprefix("functions.")
+        named = {"name": name} if name else {}
         if self.format.name == "mistral":
             return _mistral_results(body)
         is_json = self.format.name in ("harmony", "llama3")
@@ -118,16 +119,17 @@ class MessageReader:
         if value is not None and value.keys() == {"value"} and isinstance(value["value"], str):
             return {"role": "tool", "name": name, "content": value["value"]}
         self._lossy = True
-        text = json.dumps(value, ensure_ascii=False) if value is not None else body
-        return {"role": "tool", "name": name, "content": text}
+        if value is None:
+            return {"role": "tool", "content": body}
+        return {"role": "tool", "name": name, "content": json.dumps(value, ensure_ascii=False)}
 
     def _assistant(self, turn: Turn) -> list[Json]:
         body = turn.body
-        for mark in ("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"):
-            body = body.replace(mark, "")
         if self.format.name == "harmony":
             return [self._harmony(turn, body)]
-        if turn.head in ("inline", "/TOOL_RESULTS") and "<|channel>thought" in body.strip()[1:]:
+        if self.format.name == "cohere":
+            body = _COHERE.sub("", body)
+        if is_inline(turn) and "<|channel>thought" in body.strip()[1:]:
             self._lossy = True  # the text of an earlier turn stands after the results of its calls
         message: Json = {"role": "assistant"}
         thinking = split_thinking(body)
@@ -139,31 +141,32 @@ class MessageReader:
             body = thinking.text
             if thinking.reasoning:
                 message["reasoning_content"] = thinking.reasoning
-        calls = read_calls(body, self._preamble.types, bare_json=self.format.name == "llama3")
-        self._lossy |= calls.is_lossy
+        calls = self._calls(body)
         message["content"] = calls.text
         if calls.calls:
             message["tool_calls"] = calls.calls
         return [message]
 
+    def _calls(self, body: str) -> WrittenCalls:
+        found = read_calls(body, self._preamble.types, self.format.calls)
+        self._lossy |= found.is_lossy
+        self.has_marks |= any(CALL_MARKS[name] in found.text for name in self.format.calls)
+        return found
+
     def _harmony(self, turn: Turn, body: str) -> Json:
-        channel, _, addressed = turn.channel.partition(" to=")
-        to = turn.head.partition(" to=")[2]
-        recipient = (to or addressed).strip().split(" ")[0]
-        calls = read_calls(body, self._preamble.types)
+        calls = self._calls(body)
         if calls.calls:
-            self._lossy |= calls.is_lossy
             return {"role": "assistant", "content": calls.text, "tool_calls": calls.calls}
-        if recipient and recipient not in ("self", "user", "all"):
-            function = {"name": recipient.removeprefix("functions."), "arguments": body}
+        if turn.recipient not in ("", "self", "user", "all"):
+            function = {"name": turn.recipient.removeprefix("functions."), "arguments": body}
             return {
                 "role": "assistant",
                 "content": "",
                 "tool_calls": [{"type": "function", "function": function}],
             }
-        if channel.strip() == "analysis" or recipient == "self":
+        if turn.channel == "analysis" or turn.recipient == "self":
             return {"role": "assistant", "content": "", "reasoning_content": body}
-        if not channel and not recipient and body.startswith(("analysis", "commentary", "final")):
+        if not turn.channel and not turn.recipient and body.startswith(("analysis", "commentary", "final")):
             self._lossy = True  # decoded without special tokens, so that reasoning and answer run together
         return {"role": "assistant", "content": body}
 
@@ -196,29 +199,25 @@ def _mistral_results(body: str) -> list[Json]:
     call_id, mark, content = body.partition("[TOOL_CONTENT]")
     if mark:
         return [{"role": "tool", "tool_call_id": call_id.strip(), "content": content}]
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return [{"role": "tool", "content": body}]
+    found = read_json(body)
     messages = []
-    for result in found if isinstance(found, list) else [found]:
-        if not isinstance(result, dict) or "content" not in result:
+    for result in found if isinstance(found, list) and found else [found]:
+        if not isinstance(result, dict) or "content" not in result or not _is_result(result):
             return [{"role": "tool", "content": body}]
         content = result["content"]
-        named = {"tool_call_id": result["call_id"]} if isinstance(result.get("call_id"), str) else {}
+        named = {"tool_call_id": result["call_id"]} if "call_id" in result else {}
         text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
         messages.append({"role": "tool", **named, "content": text})
     return messages
 
 
+def _is_result(result: Json) -> bool:
+    return result.keys() <= {"content", "call_id"} and isinstance(result.get("call_id", ""), str)
+
+
 def _json_text(body: str) -> str:
     """The text of a JSON string; any other text as it is."""
-    if not body.startswith('"'):
-        return body
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return body
+    value = read_json(body) if body.startswith('"') else NO_JSON
     return value if isinstance(value, str) else body
 
 
@@ -245,15 +244,22 @@ def _written_parts(body: str) -> list[Json] | None:
     """Content parts that a template for plain text wrote as they are, as JSON or as Python shows them."""
     if not body.startswith("[{") or "type" not in body[:_FIRST_KEY]:
         return None
-    for decode in (json.loads, ast.literal_eval):
-        try:
-            parts = decode(body)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        if isinstance(parts, list) and all(isinstance(p, dict) and p.get("type") in _WRITTEN for p in parts):
+    for parts in (read_json(body), read_python(body)):
+        if isinstance(parts, list) and all(map(_is_part, parts)):
             return parts
     return None
 
 
+def _is_part(part: Any) -> bool:
+    """A text, or a picture that its address names."""
+    if not isinstance(part, dict):
+        return False
+    kind, rest = part.get("type"), {key: value for key, value in part.items() if key != "type"}
+    if kind == "text":
+        return rest.keys() == {"text"} and isinstance(rest["text"], str)
+    url = rest.get(str(kind), "")
+    url = url["url"] if isinstance(url, dict) and url.keys() == {"url"} else url
+    return kind in ("image", "image_url") and rest.keys() <= {kind} and isinstance(url, str)
+
+
 _FIRST_KEY = 16
-_WRITTEN = ("text", "image", "image_url")

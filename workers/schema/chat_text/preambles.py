@@ -42,8 +42,8 @@ class Preamble:
     types: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
-def strip_preamble(text: str, found: Preamble) -> str:
-    """A system message as the sender wrote it."""
+def strip_preamble(text: str, found: Preamble, *, has_instructions: bool) -> str:
+    """A system message as the sender wrote it. has_instructions: the template puts a heading above it."""
     for pattern in _TOOLS:
         if (tools := pattern.search(text)) is not None:
             _declare(tools[0], found)
@@ -54,7 +54,7 @@ def strip_preamble(text: str, found: Preamble) -> str:
             found.flags.add("unread:default_system")
             text = text[: written.start()] + text[written.end() :]
     instructions = text.removeprefix("# Instructions\n\n")
-    if instructions != text:
+    if has_instructions and instructions != text:
         text = instructions.strip("\n")
     if text == _HELPFUL:
         found.flags.add("template_lossy")
@@ -74,7 +74,7 @@ def strip_llama_tools(text: str, found: Preamble) -> str:
             break
         _declare(json.dumps(tool), found)
         at = end + 2 if text[end : end + 2] == "\n\n" else end
-    return text[at:]
+    return text[at:] if at > head.end() else text
 
 
 def declare_tools(text: str, found: Preamble) -> None:

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from workers.schema.chat_text.formats import TRAILING_MARKS, ChatFormat, detect_format
+from workers.schema.chat_text.detection import detect_format
+from workers.schema.chat_text.formats import ChatFormat
 from workers.schema.chat_text.messages import MessageReader
-from workers.schema.chat_text.turns import Turns, split_turns
+from workers.schema.chat_text.turns import Turns, split_response, split_text, without_stop
 
 Json = dict[str, Any]
 IN_TEXT = "template_in_text"
@@ -28,69 +29,59 @@ class ReadText:
 def read_pair(prompt: str, response: str, named: ChatFormat | None = None) -> ReadText | None:
     """A rendered prompt with its response; None where the prompt is plain text. named: the policy's template, which the
     endpoint knows: only then do marks in a response begin turns of others."""
-    format_ = named if named is not None and named.header.search(prompt) else detect_format(prompt)
+    format_ = detect_format(prompt, is_prompt=True, named=named)
     if format_ is None:
         return None
-    text = prompt + response
-    turns = split_turns(text, format_, boundary=len(prompt), trusts_response=format_ is named)
-    if not any(turn.role == "assistant" and turn.is_own for turn in turns.turns):
-        # The prompt has no open turn of the agent's, so what follows it is one.
-        turns = split_turns(prompt, format_, boundary=len(prompt), trusts_response=True)
-        before, flags = _messages(turns, format_)
-        body, has_marks = _plain_response(response, format_)
-        flags |= {IN_TEXT} if has_marks else set()
-        return ReadText(before, [{"role": "assistant", "content": body}], tuple(sorted(flags)), format_)
+    before = split_text(prompt, format_, is_prompt=True)
+    after = split_response(response, format_, before.open, trusts_marks=format_ is named)
     reader = MessageReader(format_)
-    own = next(place for place, turn in enumerate(turns.turns) if turn.role == "assistant" and turn.is_own)
-    before = reader.read(turns.turns[:own], is_followed=True)
-    after = reader.read(turns.turns[own:])
-    return ReadText(before, after, _flags(turns, reader), format_)
+    asked = reader.read(before.turns, is_followed=True)
+    return ReadText(asked, reader.read(after.turns), _flags(reader, before, after), format_)
+
+
+def read_prompt(prompt: str, named: ChatFormat | None = None) -> ReadText | None:
+    """A rendered prompt whose response is known as messages. Words that open the agent's turn are a message."""
+    format_ = detect_format(prompt, is_prompt=True, named=named)
+    if format_ is None:
+        return None
+    before = split_text(prompt, format_, is_prompt=True)
+    reader = MessageReader(format_)
+    asked = reader.read(before.turns, is_followed=True)
+    if before.open is not None:
+        before.add(before.open, format_)
+        opened = reader.read(before.turns[-1:])
+        asked += [message for message in opened if any(message.get(key) for key in _SAID)]
+    return ReadText(asked, [], _flags(reader, before), format_)
 
 
 def read_whole(text: str, named: ChatFormat | None = None) -> ReadText | None:
     """A rendered conversation, which ends with a turn of the agent's; None for plain text, and for a prompt alone.
 
-    Flagged where several turns of the agent's are read: nothing distinguishes the policy's words from others'.
+    Flagged where more than the agent's last turn follows its first one, or text stands before the first mark: nothing
+    distinguishes the policy's words from others'.
     """
-    format_ = named if named is not None and named.header.search(text) else detect_format(text)
+    format_ = detect_format(text, named=named)
     if format_ is None:
         return None
-    turns = split_turns(text, format_, boundary=len(text), trusts_response=True)
+    turns = split_text(without_stop(text, format_), format_)
     reader = MessageReader(format_)
     messages = reader.read(turns.turns)
-    agent = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
-    if not agent:
+    agent = next((place for place, message in enumerate(messages) if message["role"] == "assistant"), None)
+    if agent is None:
         return None
-    flags = set(_flags(turns, reader))
-    if format_ is not named and any(
-        message["role"] != "assistant" for message in messages[agent[0] : agent[-1]]
-    ):
+    flags = set(_flags(reader, turns))
+    if format_ is not named and (turns.is_led or len(messages) > agent + 1):
         flags.add("turns_in_text")
     return ReadText([], messages, tuple(sorted(flags)), format_)
 
 
-def strip_end_marks(text: str) -> str:
-    """A response without the end and pad marks that a tokenizer's decoding leaves."""
-    trailing = TRAILING_MARKS.search(text)
-    return text if trailing is None else text[: trailing.start()]
+_SAID = ("content", "reasoning_content", "tool_calls")
 
 
-def _messages(turns: Turns, format_: ChatFormat) -> tuple[list[Json], set[str]]:
-    reader = MessageReader(format_)
-    messages = reader.read(turns.turns)
-    return messages, set(_flags(turns, reader))
-
-
-def _flags(turns: Turns, reader: MessageReader) -> tuple[str, ...]:
+def _flags(reader: MessageReader, *parts: Turns) -> tuple[str, ...]:
     flags = set(reader.flags)
-    if turns.has_marks:
+    if reader.has_marks or any(part.has_marks for part in parts):
         flags.add(IN_TEXT)
-    if turns.is_cut:
+    if any(part.is_cut for part in parts):
         flags.add("prompt_cut")
     return tuple(sorted(flags))
-
-
-def _plain_response(response: str, format_: ChatFormat) -> tuple[str, bool]:
-    body = strip_end_marks(response)
-    has_marks = format_.header.search(body) is not None or any(mark in body for mark in format_.ends)
-    return body.strip() if format_.strips else body, has_marks
