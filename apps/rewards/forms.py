@@ -41,7 +41,9 @@ class DeployForm(forms.Form):
         None, label="Model", empty_label=None
     )
     endpoint = forms.SlugField(
-        max_length=60, help_text="A new name creates an endpoint; an existing endpoint gets a new revision."
+        max_length=60,
+        help_text="A new name creates an endpoint. An existing endpoint gets a new revision: the model replaces its "
+        "model, and its other components, transforms and policy template stay.",
     )
     stage = forms.ChoiceField(
         label="Release",
@@ -57,7 +59,8 @@ class DeployForm(forms.Form):
     transform = forms.ChoiceField(
         label="Transform after normalising",
         choices=[
-            ("", "None"),
+            ("", "As in the active revision; none on a new endpoint"),
+            ("none", "None"),
             ("clip", "clip: min(reward - eta, 0)"),
             ("squash", "squash: into [-scale, scale]"),
         ],
@@ -79,11 +82,11 @@ class DeployForm(forms.Form):
         stage = self.cleaned_data["stage"]
         return ReleaseOptions(stage, CANARY_SHARE) if stage else None
 
-    def transforms(self) -> list[dict[str, Any]]:
-        """The service checks the amount."""
+    def transforms(self) -> list[dict[str, Any]] | None:
+        """None: those of the active revision. The service checks the amount."""
         kind, amount = self.cleaned_data["transform"], self.cleaned_data["amount"]
-        if not kind:
-            return []
+        if kind in ("", "none"):
+            return [] if kind else None
         name = {"clip": "eta", "squash": "scale"}[kind]
         return [{"type": kind} | ({} if amount is None else {name: amount})]
 
@@ -96,7 +99,8 @@ class ComposeForm(forms.Form):
     )
     spec = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 18, "spellcheck": "false"}),
-        help_text="Components and transforms, as JSON.",
+        help_text="Components, transforms and policy_template, as JSON. Without policy_template, that of the active "
+        "revision stays; null removes it.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -19,8 +19,8 @@ from apps.judges.services import lock_judge
 from apps.rewards.models import Endpoint, EndpointRevision, Release, RevisionJudge, RevisionModel
 from apps.rewards.redaction import parse_redaction
 from apps.rewards.releases import parse_rules
-from apps.rewards.selectors import release_decision
-from apps.rewards.specs import check_models, checked_spec, error_pointer
+from apps.rewards.selectors import release_decision, spec_of
+from apps.rewards.specs import checked_spec, error_pointer, spec_with_model
 from apps.training.models import RewardModel
 from apps.training.services import lock_usable
 from workers.schema.endpoints import (
@@ -28,7 +28,6 @@ from workers.schema.endpoints import (
     EndpointSpec,
     JudgePart,
     RewardModelPart,
-    parse_transforms,
 )
 
 ENDPOINTS_CHANNEL = "touchstone_endpoints"
@@ -77,21 +76,23 @@ def deploy(
     endpoint_name: str,
     project: Project,
     by: Actor,
-    transforms: Sequence[Mapping[str, Any]] = (),
+    transforms: Sequence[Mapping[str, Any]] | None = None,
     release_options: ReleaseOptions | None = None,
 ) -> EndpointRevision:
-    """Put one model on the endpoint, which is made if there is none. release_options: none deploys it
-    immediately."""
+    """Put a model on the endpoint, which is made if there is none, in place of the model of its active revision: its
+    other components, its transforms and its policy template stay. transforms: instead of those. release_options: none
+    deploys it immediately."""
     if model.project_id != project.pk:
         raise NotFound(f"There is no model {model} in the project {project.slug}.")
-    lock_usable(model)
-    spec = EndpointSpec(
-        components=(RewardModelPart(name=model.name, model=str(model)),),
-        transforms=parse_transforms(list(transforms), pointer="/transforms"),
+    active = _active_spec(project, endpoint_name)
+    spec = spec_with_model(active, model, transforms)
+    return put_spec(
+        project=project,
+        endpoint_name=endpoint_name,
+        spec=spec.to_builtins(),
+        by=by,
+        release_options=release_options,
     )
-    check_models(spec, {str(model): model})
-    endpoint = _endpoint_for(project, endpoint_name, by)
-    return _add_revision(endpoint, spec, [model], by, release_options)
 
 
 @transaction.atomic
@@ -105,8 +106,14 @@ def put_spec(
 ) -> EndpointRevision:
     """A new revision from a spec as decoded JSON; the endpoint is made if there is none. release_options: see `deploy`.
 
+    A spec without `policy_template`, which describes the policy and not the model, keeps that of the active revision;
+    null removes it.
+
     Raises InvalidRecord or DomainError with the pointer of the bad field.
     """
+    active = _active_spec(project, endpoint_name)
+    if isinstance(spec, Mapping) and active is not None and active.policy_template is not None:
+        spec = {"policy_template": active.policy_template, **spec}
     checked = checked_spec(project=project, spec=spec)
     for index, component in enumerate(checked.spec.components):
         if isinstance(component, RewardModelPart | CriterionPart):
@@ -284,6 +291,11 @@ def _check_samples(share: float, days: int, most: int) -> None:
     ):
         if not low <= value <= high:
             raise DomainError(f"{name} must be from {low} to {high}, not {value:g}.", pointer=f"/{name}")
+
+
+def _active_spec(project: Project, name: str) -> EndpointSpec | None:
+    endpoint = Endpoint.objects.filter(project=project, name=name).select_related("active").first()
+    return None if endpoint is None or endpoint.active is None else spec_of(endpoint.active)
 
 
 def _endpoint_for(project: Project, name: str, by: Actor) -> Endpoint:

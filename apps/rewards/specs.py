@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from msgspec import structs
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError
@@ -26,6 +27,7 @@ from workers.schema.endpoints import (
     RewardModelPart,
     Verifier,
     parse_spec,
+    parse_transforms,
 )
 
 
@@ -63,6 +65,46 @@ def checked_spec(*, project: Project, spec: Any) -> CheckedSpec:
     full = parsed.with_models(names)
     check_models(full, models)
     return CheckedSpec(full, models, judges)
+
+
+def spec_with_model(
+    active: EndpointSpec | None, model: RewardModel, transforms: Sequence[Mapping[str, Any]] | None
+) -> EndpointSpec:
+    """The active revision's spec with `model` in place of its model, all else kept; without one, the model alone.
+
+    transforms: instead of those of the active revision. Raises DomainError where it is not clear which model is
+    replaced.
+    """
+    given = None if transforms is None else parse_transforms(list(transforms), pointer="/transforms")
+    if active is None:
+        part = RewardModelPart(name=model.name, model=str(model))
+        return EndpointSpec((part,), given or parse_transforms([]))
+    previous = _replaced_model(active, model)
+    names = {name: name for name in active.models} | {previous: str(model)}
+    spec = active.with_models(names)
+    own_name = _model_name(previous)
+    if model.name not in {part.name for part in spec.components}:
+        spec = spec.with_component_name(own_name, model.name)
+    return spec if given is None else structs.replace(spec, transforms=given)
+
+
+def _replaced_model(active: EndpointSpec, model: RewardModel) -> str:
+    """The only model of the active revision; of several, the one with the name of the new model."""
+    of_name = [name for name in active.models if _model_name(name) == model.name]
+    found = active.models if len(active.models) == 1 else of_name
+    if len(found) != 1:
+        served = ", ".join(active.models) or "no model"
+        raise DomainError(
+            f"The active revision has {served}, so it is not clear what {model} replaces; compose the new revision "
+            "from the spec of the active one.",
+            pointer="/model",
+        )
+    return found[0]
+
+
+def _model_name(full_name: str) -> str:
+    """`name` of `project/name@version`."""
+    return full_name.rpartition("/")[2].partition("@")[0]
 
 
 def _check_policy_template(name: str | None) -> None:

@@ -211,7 +211,21 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             else component
             for component in self.components
         )
-        return EndpointSpec(parts, self.transforms, self.policy_template)
+        return msgspec.structs.replace(self, components=parts)
+
+    def with_component_name(self, before: str, after: str) -> "EndpointSpec":
+        """The same with another name of a component, where the gates look for it too."""
+        components = (
+            msgspec.structs.replace(part, name=after) if part.name == before else part
+            for part in self.components
+        )
+        transforms = (
+            msgspec.structs.replace(part, component=after)
+            if isinstance(part, Gate) and part.component == before
+            else part
+            for part in self.transforms
+        )
+        return msgspec.structs.replace(self, components=tuple(components), transforms=tuple(transforms))
 
     def to_builtins(self) -> dict[str, Any]:
         """Defaults written out: what a revision means must not change with them. What is None is left out."""

@@ -23,7 +23,7 @@ from apps.rewards.views.release import release_context
 from apps.training.selectors import model_named, models_of
 from workers.errors import RewardError
 
-_FIELDS = {"/endpoint": "endpoint", "/stage": "stage"}
+_FIELDS = {"/endpoint": "endpoint", "/stage": "stage", "/transforms": "amount"}
 
 
 @require_safe
@@ -70,7 +70,7 @@ def endpoint_deploy(request: ProjectRequest, project: Project) -> HttpResponse:
                 by=request.user,
             )
         except (DomainError, RewardError) as error:
-            form.add_error(_FIELDS.get(error.pointer or "", "amount"), error.message)
+            form.add_error(_field(error.pointer), error.message)
         else:
             stage = f", as a {data['stage']}" if data["stage"] else ""
             messages.success(
@@ -139,6 +139,11 @@ def endpoint_switch(request: ProjectRequest, project: Project, name: str) -> Htt
     services.switch_off(endpoint=endpoint, reason=form.cleaned_data["reason"], by=request.user)
     messages.success(request, f"{name} is disabled; callers get the reason.")
     return redirect("rewards:endpoint-detail", project.slug, name)
+
+
+def _field(pointer: str | None) -> str:
+    """Of the form, for the place in the spec where an error is; the model's for those of its components."""
+    return _FIELDS.get(f"/{(pointer or '').strip('/').partition('/')[0]}", "model")
 
 
 def _endpoint(project: Project, name: str) -> Endpoint:

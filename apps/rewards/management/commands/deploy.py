@@ -1,4 +1,7 @@
-"""`deploy MODEL ENDPOINT`: a new revision of an endpoint, which is created if it does not exist."""
+"""`deploy MODEL ENDPOINT`: a new revision of an endpoint, which is created if it does not exist.
+
+The model replaces the model of the active revision; everything else of its spec stays.
+"""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -12,7 +15,10 @@ from apps.training.selectors import model_named
 
 
 class Command(TouchstoneCommand):
-    help = "Deploy a model on an endpoint, and wait until the reward service answers with it."
+    help = (
+        "Deploy a model on an endpoint, in place of the model of its active revision (other components, transforms and "
+        "the policy template stay), and wait until the reward service answers with it."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("model", help="project/name@version; without a version, the newest")
