@@ -3,7 +3,7 @@
 from django.db.models import Q
 
 from apps.accounts.models import Project, User
-from apps.annotation.models import Annotator, Assignment, Comment
+from apps.annotation.models import Annotation, Annotator, Assignment, Comment, CriterionScore, StepLabelSet
 from apps.annotation.services import release_member_assignments
 
 State = Assignment.State
@@ -24,14 +24,28 @@ def release_items(user: User) -> dict[str, int]:
 
 def hide_names(user: User, erase_comments: bool) -> dict[str, int]:
     """Keep annotations, for agreement and reliability, under the pseudonym `annotator-N`."""
-    erased = 0
-    if erase_comments:
-        theirs = Comment.objects.filter(annotation__assignment__annotator__user=user)
-        erased = theirs.update(text=ERASED, quote="")
-    annotators = list(Annotator.objects.filter(user=user).select_related("project"))
+    annotators = annotators_of(user)
+    erased = _erase_words(annotators) if erase_comments else 0
     for annotator in annotators:
         Annotator.objects.filter(pk=annotator.pk).update(user=None, name=pseudonym_of(annotator))
     return {"names hidden": len(annotators), "comments": erased}
+
+
+def annotators_of(user: User) -> list[Annotator]:
+    """Those of the account, and those of its address in imported feedback."""
+    rows = Annotator.objects.filter(Q(user=user) | Q(user=None, name__iexact=user.email))
+    return list(rows.select_related("project").order_by("pk"))
+
+
+def _erase_words(annotators: list[Annotator]) -> int:
+    """The number of comments. What was chosen, marked and scored stays."""
+    assignments = Assignment.objects.filter(annotator__in=annotators)
+    assignments.update(reason="")
+    assignments.exclude(state=State.SUBMITTED).update(draft={})
+    annotations = Annotation.objects.filter(assignment__in=assignments)
+    CriterionScore.objects.filter(annotation__in=annotations).update(note="")
+    StepLabelSet.objects.filter(annotation__in=annotations).update(corrections={})
+    return Comment.objects.filter(annotation__in=annotations).update(text=ERASED, quote="")
 
 
 def pseudonym_of(annotator: Annotator) -> str:

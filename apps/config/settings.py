@@ -287,8 +287,8 @@ KEY_REQUESTS_PER_MINUTE = env_int("TOUCHSTONE_KEY_REQUESTS_PER_MINUTE", 0)
 KEY_TOKENS_PER_MINUTE = env_int("TOUCHSTONE_KEY_TOKENS_PER_MINUTE", 0)
 KEY_TOKENS_PER_DAY = env_int("TOUCHSTONE_KEY_TOKENS_PER_DAY", 0)
 
-# Files of a dataset are kept for so long after something in it was deleted.
-RETENTION_DAYS = env_int("TOUCHSTONE_RETENTION_DAYS", 30)
+# Files of a dataset are kept for so long after something in it was deleted; 0: they are removed with it.
+RETENTION_DAYS = env_int("TOUCHSTONE_RETENTION_DAYS", 0)
 AUDIT_NETWORK_DAYS = env_int("TOUCHSTONE_AUDIT_NETWORK_DAYS", 180)  # where people signed in from
 EXPORT_DAYS = env_int("TOUCHSTONE_EXPORT_DAYS", 7)  # files of exports are kept for so long
 # A job whose worker was silent for so long counts as lost, and is taken up by another one.

@@ -1,7 +1,9 @@
 """Permanent deletion of an annotator's judgements or of a trajectory: rows and drafts immediately, files later.
 
 A dataset version that holds something deleted is withdrawn: it can no longer be trained on or exported, and its files
-are removed RETENTION_DAYS later. Export files are removed immediately: they can be written again.
+are removed when the deletion commits, or RETENTION_DAYS later where the operator keeps them for so long. Export files
+are removed immediately: they can be written again. What was made from the words of a person goes too (erased_words.py);
+models keep what they learnt, and are named.
 """
 
 from collections.abc import Collection
@@ -15,10 +17,12 @@ from django.utils import timezone
 
 from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
-from apps.annotation.models import Annotation, Annotator, Assignment, Item, Participation
+from apps.annotation.account_closing import pseudonym_of
+from apps.annotation.models import Annotation, Annotator, Assignment, Comment, Item, Participation
 from apps.annotation.services.items import recount
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.artifacts import delete_file, delete_tree
+from apps.datasets.erased_words import Erasure, erase_derived
 from apps.datasets.export_jobs import remove_exports
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
@@ -34,11 +38,13 @@ _UNFINISHED = Q(state__in=[JobState.QUEUED, JobState.RUNNING])
 
 @dataclass(frozen=True, slots=True)
 class ErasureSummary:
-    """judgements: annotations, every revision. dataset_versions: names of those withdrawn."""
+    """judgements: annotations, every revision. dataset_versions: names of those withdrawn. models: those trained on
+    these, which keep what they learnt until they are deleted."""
 
     judgements: int
     items: int
     dataset_versions: tuple[str, ...]
+    models: tuple[str, ...] = ()
 
 
 def same_person(annotator: Annotator) -> QuerySet[Annotator]:
@@ -47,11 +53,15 @@ def same_person(annotator: Annotator) -> QuerySet[Annotator]:
 
 
 def dataset_versions_with_annotator(annotator: Annotator) -> list[DatasetVersion]:
-    """Frozen versions with feedback of the annotator, and versions being built."""
+    """Frozen versions with feedback of the annotator or with labels made from comments, if they wrote any; and versions
+    being built."""
     rows = DatasetVersion.objects.filter(project=annotator.project, withdrawn_at=None).select_related(
         "project"
     )
-    return list(rows.filter(Q(annotators__has_key=annotator.name) | _UNFINISHED).order_by("pk"))
+    held = Q(annotators__has_key=annotator.name) | _UNFINISHED
+    if _comments(same_person(annotator)).exists():
+        held |= Q(filters__has_key="derived")
+    return list(rows.filter(held).order_by("pk"))
 
 
 def dataset_versions_with_trajectory(trajectory: Trajectory) -> list[DatasetVersion]:
@@ -74,12 +84,18 @@ def plan_erasure(target: Annotator | Trajectory) -> ErasureSummary:
         items = Item.objects.filter(places__trajectory=target)
         annotations = Annotation.objects.filter(assignment__item__in=items)
         dataset_versions = dataset_versions_with_trajectory(target)
-    return ErasureSummary(annotations.count(), items.distinct().count(), _version_names(dataset_versions))
+    return ErasureSummary(
+        annotations.count(),
+        items.distinct().count(),
+        _version_names(dataset_versions),
+        _models_trained_on(dataset_versions),
+    )
 
 
 @transaction.atomic
 def erase_judgements(*, annotator: Annotator, by: User | None) -> ErasureSummary:
-    """Delete all annotations of a person, with adjudications and drafts, under an account and imported under its name.
+    """Delete all annotations of a person, with adjudications and drafts, under an account and imported under its name,
+    and their name and words in what was made from them.
 
     Their gold items become work items.
     """
@@ -87,15 +103,16 @@ def erase_judgements(*, annotator: Annotator, by: User | None) -> ErasureSummary
     assignments = Assignment.objects.filter(annotator__in=people)
     items = _lock_items(Item.objects.filter(assignments__in=assignments))
     judgements = Annotation.objects.filter(assignment__in=assignments).count()
+    held = dataset_versions_with_annotator(annotator)
+    names = withdraw(held, "annotations in it were deleted", by)
+    comments = tuple(_comments(people).values_list("pk", flat=True))
+    erase_derived(Erasure(annotator.project, {annotator.name: pseudonym_of(annotator)}, comments))
     assignments.delete()
     Participation.objects.filter(annotator__in=people).delete()
     _free_undecided(items)
     recount(items)
-    dataset_versions = withdraw(
-        dataset_versions_with_annotator(annotator), "annotations in it were deleted", by
-    )
     remove_exports(project=annotator.project)
-    summary = ErasureSummary(judgements, len(items), dataset_versions)
+    summary = ErasureSummary(judgements, len(items), names, _models_trained_on(held))
     target = " and ".join(f"annotator {person.pk}" for person in people)
     _record_erasure(annotator.project, by, "judgements.deleted", target, summary)
     for person in people:
@@ -119,9 +136,8 @@ def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> ErasureSumma
         if not task.trajectories.exists():
             task.delete()
         files = _drop_attachments(project, digests)
-        summary = ErasureSummary(
-            judgements, len(items), withdraw(dataset_versions, "a trajectory in it was deleted", by)
-        )
+        names = withdraw(dataset_versions, "a trajectory in it was deleted", by)
+        summary = ErasureSummary(judgements, len(items), names, _models_trained_on(dataset_versions))
         remove_exports(project=project)
         _record_erasure(project, by, "trajectory.deleted", f"run {number}", summary)
     for name in files:  # after the commit: a file without a row does no harm
@@ -140,6 +156,21 @@ def remove_withdrawn() -> int:
         DatasetVersion.objects.filter(pk=dataset_version.pk).update(removed_at=timezone.now(), annotators={})
         removed += 1
     return removed
+
+
+def _comments(people: QuerySet[Annotator] | Collection[Annotator]) -> QuerySet[Comment]:
+    return Comment.objects.filter(annotation__assignment__annotator__in=people)
+
+
+def _models_trained_on(dataset_versions: Collection[DatasetVersion]) -> tuple[str, ...]:
+    """Names of models that are there; models that descend from these are on the lineage page."""
+    rows = DatasetVersion.objects.filter(
+        pk__in=[version.pk for version in dataset_versions],
+        runs__model__isnull=False,
+        runs__model__deleted_at=None,
+    ).order_by("runs__model__pk")
+    found = rows.values_list("runs__model__name", "runs__model__version").distinct()
+    return tuple(f"{name}@{version}" for name, version in found)
 
 
 def _lock_items(items: QuerySet[Item]) -> list[int]:
@@ -166,7 +197,7 @@ def _contains_trajectory(dataset_version: DatasetVersion, trajectory: Trajectory
 
 
 def withdraw(dataset_versions: Collection[DatasetVersion], because: str, by: User | None) -> tuple[str, ...]:
-    """Exclude the versions from training and export; their files are deleted after RETENTION_DAYS. Returns names."""
+    """Exclude the versions from training and export; their files are deleted, see RETENTION_DAYS. Returns names."""
     for dataset_version in dataset_versions:
         dataset_version.withdrawn_at, dataset_version.withdrawn_because = timezone.now(), because
         dataset_version.save(update_fields=["withdrawn_at", "withdrawn_because"])
@@ -177,6 +208,8 @@ def withdraw(dataset_versions: Collection[DatasetVersion], because: str, by: Use
             target=str(dataset_version),
             data={"because": because},
         )
+    if dataset_versions and not settings.RETENTION_DAYS:
+        transaction.on_commit(remove_withdrawn)
     return _version_names(dataset_versions)
 
 
@@ -215,5 +248,6 @@ def _record_erasure(
         "judgements": summary.judgements,
         "items": summary.items,
         "datasets": list(summary.dataset_versions),
+        "models": list(summary.models),
     }
     record_audit(project=project, actor=by, verb=verb, target=target, data=data)

@@ -193,7 +193,8 @@ def erase(request: ProjectRequest, project: Project) -> HttpResponse:
         summary = erase_trajectory(trajectory=run, by=request.user)
     messages.success(
         request,
-        f"{summary.judgements} annotations deleted; {len(summary.dataset_versions)} datasets withdrawn.",
+        f"{summary.judgements} annotations deleted; {len(summary.dataset_versions)} datasets withdrawn. "
+        f"Models that keep what they learnt from this data: {', '.join(summary.models) or 'none'}.",
     )
     return redirect("datasets:erase", project.slug)
 

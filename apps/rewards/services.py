@@ -84,8 +84,8 @@ def deploy(
     deploys it immediately."""
     if model.project_id != project.pk:
         raise NotFound(f"There is no model {model} in the project {project.slug}.")
-    active = _active_spec(project, endpoint_name)
-    spec = spec_with_model(active, model, transforms)
+    lock_usable(model)
+    spec = spec_with_model(_active_spec(project, endpoint_name), model, transforms)
     return put_spec(
         project=project,
         endpoint_name=endpoint_name,

@@ -1,5 +1,6 @@
 """The writes of recipes, training runs and models."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import require_frozen
 from apps.training import recipes
 from apps.training.models import Evaluation, Recipe, RewardModel, TrainingRun, TrainingRunEvent
+from apps.training.selectors import run_folder
 from apps.webhooks.models import WebhookEvent
 from apps.webhooks.services import announce
 from workers.errors import RewardError
@@ -204,7 +206,8 @@ def tag_model(*, model: RewardModel, tags: Sequence[str], by: By) -> RewardModel
 
 @transaction.atomic
 def delete_model(*, model: RewardModel, by: By) -> None:
-    """Deletes the artifact permanently; the row and its reports are kept. Refused while an endpoint could serve it."""
+    """Deletes the artifact permanently, and the texts of its criteria; the row and its reports are kept. Refused while
+    an endpoint could serve it."""
     locked = RewardModel.objects.select_for_update().select_related("project").get(pk=model.pk)
     if locked.deleted_at is not None:
         raise Conflict(f"{locked} has been deleted already.")
@@ -214,9 +217,17 @@ def delete_model(*, model: RewardModel, by: By) -> None:
             "roll back to it. Deploy another model there first."
         )
     locked.deleted_at = timezone.now()
-    locked.save(update_fields=["deleted_at"])
+    locked.manifest = {key: value for key, value in locked.manifest.items() if key != "criteria"}
+    locked.save(update_fields=["deleted_at", "manifest"])
     record_audit(project=locked.project, actor=by, verb="model.deleted", target=str(locked))
-    transaction.on_commit(lambda: delete_tree(locked.artifact))
+    transaction.on_commit(lambda: _remove_files(locked))
+
+
+def _remove_files(model: RewardModel) -> None:
+    """The artifact, and the copy in the folder of the run."""
+    delete_tree(model.artifact)
+    if model.training_run is not None:
+        shutil.rmtree(run_folder(model.training_run) / "model", ignore_errors=True)
 
 
 def lock_usable(model: RewardModel) -> None:

@@ -54,7 +54,10 @@ def test_somebodys_judgements_go_and_the_datasets_with_them_are_withdrawn(judged
         find_dataset_version("desk/both@1")
     assert find_dataset_version("desk/ben") == only_ben
     told = AuditEvent.objects.get(verb="judgements.deleted")
-    assert told.data == {"judgements": 3, "items": 3, "datasets": ["both@1"]} and told.target != "ann"
+    assert (
+        told.data == {"judgements": 3, "items": 3, "datasets": ["both@1"], "models": []}
+        and told.target != "ann"
+    )
 
 
 def test_files_are_removed_when_their_time_has_come(judged: Project, settings: Any) -> None:
@@ -178,7 +181,13 @@ def test_a_withdrawn_dataset_offers_nothing_any_more(judged: Project, client: Cl
 def test_the_command_does_it_only_when_told_so(judged: Project) -> None:
     out = StringIO()
     call_command("erase", "desk", "--annotator", "ann", "--json", stdout=out)
-    assert json.loads(out.getvalue()) == {"deleted": False, "judgements": 3, "items": 3, "withdrawn": []}
+    assert json.loads(out.getvalue()) == {
+        "deleted": False,
+        "judgements": 3,
+        "items": 3,
+        "withdrawn": [],
+        "models": [],
+    }
     call_command(
         "erase",
         "desk",
@@ -206,4 +215,10 @@ def test_a_person_with_an_account_and_an_imported_name_goes_whole(judged: Projec
     assert list(Annotator.objects.values_list("name", "user")) == [("ann", None), ("ben", annotator.pk)]
     out = StringIO()
     call_command("erase", "desk", "--annotator", "ben", "--json", stdout=out)
-    assert json.loads(out.getvalue()) == {"deleted": False, "judgements": 0, "items": 0, "withdrawn": []}
+    assert json.loads(out.getvalue()) == {
+        "deleted": False,
+        "judgements": 0,
+        "items": 0,
+        "withdrawn": [],
+        "models": [],
+    }

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
 from django.test import Client
 
 from apps.accounts import audit_chain, leaving, services
@@ -16,26 +15,10 @@ from apps.annotation.models import Annotation, Annotator, Assignment, Comment, I
 from apps.core.errors import Conflict, DomainError
 from apps.datasets.models import DatasetVersion
 from tests.datasets.feedback import freeze
+from tests.erased import database_places
 
 pytestmark = pytest.mark.usefixtures("own_home")
 EMAIL, NAME = "leaver@example.org", "Leonora Leaver"
-
-
-def everywhere(*words: str) -> list[str]:
-    """Columns of text or JSON, of all tables, in which one of the words is."""
-    found = []
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' "
-            "AND (data_type IN ('text', 'character varying', 'jsonb', 'json', 'bytea', 'ARRAY', 'inet'))"
-        )
-        for table, column in cursor.fetchall():
-            text = f'"{column}"::text'
-            for word in words:
-                cursor.execute(f'SELECT EXISTS (SELECT FROM "{table}" WHERE {text} ILIKE %s)', [f"%{word}%"])
-                if cursor.fetchone()[0]:
-                    found.append(f"{table}.{column}: {word}")
-    return found
 
 
 @pytest.fixture
@@ -62,9 +45,9 @@ def leaver(judged: Project) -> User:
 
 def test_deleted_nobody_finds_who_it_was(leaver: User, judged: Project) -> None:
     before = Annotation.objects.count()
-    assert everywhere(EMAIL, NAME)
+    assert database_places(EMAIL, NAME)
     leaving.delete_user(user=leaver, by=None, reason=f"{NAME} ({EMAIL}) asked")
-    assert everywhere(EMAIL, NAME, "Leonora") == []
+    assert database_places(EMAIL, NAME, "Leonora") == []
     assert Annotation.objects.count() == before
     assert Comment.objects.filter(text="It was rude.").exists()
     assert Annotator.objects.filter(project=judged, name__startswith="annotator-", user=None).count() == 1
@@ -131,7 +114,7 @@ def test_the_page_deletes_ones_own_account(leaver: User) -> None:
     done = client.post("/account/delete", {"email": EMAIL, "password": "a good long password"})
     assert (done.status_code, User.objects.filter(pk=leaver.pk).exists()) == (302, False)
     assert client.get("/account/delete").status_code == 302
-    assert everywhere(EMAIL, NAME) == []
+    assert database_places(EMAIL, NAME) == []
 
 
 def test_commands(leaver: User, capsys: Any) -> None:

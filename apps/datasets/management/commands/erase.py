@@ -42,11 +42,13 @@ class Command(TouchstoneCommand):
             summary = erase_trajectory(trajectory=target, by=None)
         self.say(
             f"{summary.judgements} judgements, {summary.items} items; "
-            f"withdrawn: {', '.join(summary.dataset_versions) or 'nothing'}"
+            f"withdrawn: {', '.join(summary.dataset_versions) or 'nothing'}; "
+            f"models trained on this data, which keep what they learnt: {', '.join(summary.models) or 'none'}"
         )
         return {
             "deleted": options["yes"],
             "judgements": summary.judgements,
             "items": summary.items,
             "withdrawn": list(summary.dataset_versions),
+            "models": list(summary.models),
         }
