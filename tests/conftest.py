@@ -77,12 +77,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _chosen(config: pytest.Config) -> set[str]:
-    chosen = {name for name in config.getoption("--group").split(",") if name}
-    if unknown := chosen - set(groups.GROUPS):
-        raise pytest.UsageError(
-            f"--group: there is no {', '.join(unknown)}, only {', '.join(groups.GROUPS)}."
-        )
-    return chosen
+    try:
+        return groups.parse_groups(config.getoption("--group"))
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -53,6 +53,14 @@ TOGETHER = (
 )
 
 
+def parse_groups(text: str) -> set[str]:
+    """Of `--group`. Raises ValueError."""
+    chosen = {name for name in text.split(",") if name}
+    if unknown := chosen - set(GROUPS):
+        raise ValueError(f"--group: there is no {', '.join(unknown)}, only {', '.join(GROUPS)}.")
+    return chosen
+
+
 def order_of(path: Path) -> int:
     """Where a file's slow tests stand."""
     inside = path.relative_to(TESTS).as_posix()

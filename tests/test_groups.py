@@ -32,22 +32,29 @@ def test_marks_come_before_folders() -> None:
     assert groups.groups_in(groups.TESTS / "core/test_private.py") == {"web", "long"}
 
 
+@pytest.mark.slow
 def test_what_starts_at_once_imports_no_torch() -> None:
     done = collected("--group", "unit,web")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "tests/annotation" in done.stdout and "tests/workers" not in done.stdout
 
 
-@pytest.mark.parametrize(("group", "code"), [("unit", 4), ("ml", 5)])
-def test_torch_is_noticed(group: str, code: int, tmp_path: Path) -> None:
-    """As if a file of tests/contracts imported it; and it is no fault where torch is wanted."""
+@pytest.mark.slow
+def test_torch_is_refused(tmp_path: Path) -> None:
+    """As if a file of tests/contracts imported it."""
     (tmp_path / "planted.py").write_text(PLANTED)
-    done = collected("-p", "planted", "--group", group, "tests/contracts", path=tmp_path)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert ("imports torch when pytest reads it" in done.stderr) == (group == "unit")
+    done = collected("-p", "planted", "--group", "unit", "tests/contracts", path=tmp_path)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "imports torch when pytest reads it" in done.stderr
+
+
+@pytest.mark.parametrize("chosen", [{"ml"}, {"unit", "ml"}, {"browser"}, set[str]()])
+def test_torch_is_no_fault_where_it_is_wanted(chosen: set[str]) -> None:
+    assert groups.imports_torch_too_soon(chosen, {"torch"}) == ""
+    assert groups.imports_torch_too_soon({"unit", "web"}, {"torch"})
 
 
 def test_a_group_that_is_none_is_refused() -> None:
-    done = collected("--group", "units", "tests/contracts")
-    assert done.returncode == 4
-    assert "there is no units, only unit, web, ml, browser, slow, long" in done.stderr
+    assert groups.parse_groups("unit,,web") == {"unit", "web"}
+    with pytest.raises(ValueError, match="there is no units, only unit, web, ml, browser, slow, long"):
+        groups.parse_groups("units")

@@ -46,29 +46,60 @@ AXE_OPTIONS: dict[str, Any] = {"resultTypes": ["violations"], "elementRef": Fals
 expect.set_options(timeout=10_000)
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """One browser for a file of tests, in words skipped where there is none.
+class SharedChromium:
+    """One browser for all tests that follow each other in this process, closed before the first of another kind.
 
     Not for the session: while Playwright's event loop is there, no other test of this process can run one.
     """
-    path = find_chromium()
-    if path is None:
-        pytest.skip(f"needs a browser: none of {', '.join(NAMES)} is installed")
-    # Playwright's sync API runs an event loop in this thread, which Django takes for an async caller of its ORM.
-    # The tests' own database calls come from this thread too and are as synchronous as they look.
-    before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-    try:
-        with sync_playwright() as playwright:
+
+    def __init__(self) -> None:
+        self._opened: tuple[Any, Browser, str | None] | None = None
+
+    def get(self) -> Browser:
+        """Skips the test where no browser is installed."""
+        if self._opened is not None and not self._opened[1].is_connected():  # it crashed
+            self.close()
+        if self._opened is None:
+            path = find_chromium()
+            if path is None:
+                pytest.skip(f"needs a browser: none of {', '.join(NAMES)} is installed")
+            # Playwright's sync API runs an event loop in this thread, which Django takes for an async caller of its
+            # ORM. The tests' own database calls come from this thread too and are as synchronous as they look.
+            before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
+            os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+            playwright = sync_playwright().start()
             browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-            yield browser
-            browser.close()
-    finally:
+            self._opened = playwright, browser, before
+        return self._opened[1]
+
+    def close(self) -> None:
+        if self._opened is None:
+            return
+        playwright, browser, before = self._opened
+        self._opened = None
+        browser.close()
+        playwright.stop()
         if before is None:
             del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
         else:
             os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = before
+
+
+_shared = SharedChromium()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or nextitem.get_closest_marker("browser") is None:
+            _shared.close()
+
+
+@pytest.fixture
+def chromium() -> Browser:
+    return _shared.get()
 
 
 class Watched:

@@ -13,7 +13,6 @@ from docs.examples.desk import (
     random_plans,
     sampled,
     tokenizer,
-    true_reward,
     words,
 )
 
@@ -62,9 +61,9 @@ def test_a_new_policy_writes_moves_at_random() -> None:
     reads = tokenizer()
     policy = new_policy(reads, seed=0)
     assert sum(parameter.numel() for parameter in policy.parameters()) < 200_000
-    tried = sampled(policy, reads, 2)
-    assert len(tried) == 2 * len(TASKS) and len({str(entry.messages) for _, entry in tried}) > 60
-    assert 0.1 < true_reward(policy, reads) < 0.6
+    tried = sampled(policy, reads, 1)
+    assert len(tried) == len(TASKS) and len({str(entry.messages) for _, entry in tried}) > 30
+    assert 0.1 < sum(entry.reward for _, entry in tried) / len(tried) < 0.6
     plans = random_plans(random.Random(0))
     request, plan = next(plans)
     assert request in {words(task) for task in TASKS.values()} and set(plan.split()) <= set(MOVES)

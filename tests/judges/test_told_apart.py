@@ -77,15 +77,14 @@ def test_no_export_of_feedback_is_forgotten_here() -> None:
     assert set(EXPORTS) == {*MARKED, "guidelines"}
 
 
-@pytest.mark.parametrize("format", MARKED)
-def test_in_every_export_of_feedback(judged: Project, format: str) -> None:
-    assert "judge" not in _lines(judged, format).lower()
-    asked_for = _lines(judged, format, origins=["judge"])
-    assert (
-        MARKED[format] in asked_for and "judge:" in asked_for and "ann" not in asked_for.replace("annot", "")
-    )
-    both = _lines(judged, format, origins=["judge", "imported"])
-    assert MARKED[format] in both and "ann" in both
+def test_in_every_export_of_feedback(judged: Project) -> None:
+    for format, mark in MARKED.items():
+        assert "judge" not in _lines(judged, format).lower(), format
+        asked_for = _lines(judged, format, origins=["judge"])
+        assert mark in asked_for and "judge:" in asked_for, format
+        assert "ann" not in asked_for.replace("annot", ""), format
+        both = _lines(judged, format, origins=["judge", "imported"])
+        assert mark in both and "ann" in both, format
 
 
 def test_in_lines_every_record_says_who_it_is_of(judged: Project) -> None:
@@ -184,21 +183,20 @@ def test_what_a_person_reaches_is_of_people() -> None:
     assert found is not None and found["leave_one_out"] == 1.0
 
 
-@pytest.mark.parametrize("format", DATASET_EXPORTS)
-def test_in_every_export_of_a_dataset_version(judged: Project, with_judges: Any, format: str) -> None:
-    rows = [json.loads(line) for line in DATASET_EXPORTS[format](with_judges, None, Counter())]
-    judgements = [row for row in rows if format != "jsonl" or "annotator" in row]
-    origins = Counter(judgement.get("origin") for judgement in judgements)
-    if format in ("trl-stepwise",):
-        assert not rows, "nobody marked steps"
-        return
-    assert set(origins) == {"imported", "judge"}, "every line says whose it is"
-    without = [
-        json.loads(line) for line in DATASET_EXPORTS[format](freeze(judged, "people"), None, Counter())
-    ]
-    assert {record.get("origin") for record in without if format != "jsonl" or "annotator" in record} == {
-        "imported"
-    }
+def test_in_every_export_of_a_dataset_version(judged: Project, with_judges: Any) -> None:
+    people = freeze(judged, "people")
+    for format, export in DATASET_EXPORTS.items():
+        rows = [json.loads(line) for line in export(with_judges, None, Counter())]
+        if format == "trl-stepwise":
+            assert not rows, "no one marked steps"
+            continue
+        assert _origins(rows, format) == {"imported", "judge"}, f"{format}: every line says whose it is"
+        without = [json.loads(line) for line in export(people, None, Counter())]
+        assert _origins(without, format) == {"imported"}, format
+
+
+def _origins(rows: list[dict[str, Any]], format: str) -> set[Any]:
+    return {row.get("origin") for row in rows if format != "jsonl" or "annotator" in row}
 
 
 def test_in_figures_about_people(judged: Project, capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,7 +105,7 @@ def test_hostile_depth_and_digits_are_errors_and_no_crash() -> None:
     assert "too large: a number of 5,000 digits" in str(read(b'{"a": ' + b"9" * 5000 + b"}")[0].error)
 
 
-LARGER = [{**document, "text": "x" * 1400} for document in MANY]
+LARGER = [{**document, "text": "x" * 14_000} for document in MANY[:100]]
 
 
 @pytest.mark.parametrize("data", [lines(*LARGER), json.dumps(LARGER).encode()], ids=["lines", "array"])
@@ -130,7 +130,7 @@ def test_memory_does_not_grow_with_the_file(data: bytes) -> None:
     count = sum(1 for record in read_records(Endless(), limit=LIMIT) if record.error is None)  # type: ignore[arg-type]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert count == 15 * 1000
+    assert count == 15 * 100
     assert peak < 12 * 2**20
 
 
