@@ -103,19 +103,18 @@ class PathPatterns:
             node[""] = mark
 
 
-def field_uses(document: Any, trajectory: Trajectory, patterns: PathPatterns) -> list[FieldUse]:
+def field_uses(document: Any, found: Trajectory | TrajectoryValues, patterns: PathPatterns) -> list[FieldUse]:
     """The values of `document` that are kept or dropped, the others are read; of a container that is kept as it is, one
-    entry for all of it."""
-    walk = _FieldWalk(TrajectoryValues.of_trajectory(trajectory))
+    entry for all of it. found: what was made of the document."""
+    walk = _FieldWalk(found if isinstance(found, TrajectoryValues) else TrajectoryValues.of_trajectory(found))
     walk.start(document, patterns)
     return walk.uses
 
 
 def lost_fields(document: Any, result: Any, patterns: PathPatterns) -> list[FieldUse]:
     """The values of `document` that are not in `result`, which was made of it: neither as values nor as keys."""
-    walk = _FieldWalk(TrajectoryValues.of_values(result))
-    walk.start(document, patterns)
-    return [use for use in walk.uses if use.use == "dropped"]
+    uses = field_uses(document, TrajectoryValues.of_values(result), patterns)
+    return [use for use in uses if use.use == "dropped"]
 
 
 def keep_unread(trajectory: Trajectory, uses: Iterable[FieldUse]) -> tuple[Trajectory, list[FieldUse]]:

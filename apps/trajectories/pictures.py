@@ -3,6 +3,7 @@
 Only the header of an image is read before it is stored; images that would need too much memory are rejected.
 """
 
+import base64
 import io
 from dataclasses import dataclass
 
@@ -30,6 +31,18 @@ class MediaInfo:
     media_type: str
     width: int | None = None
     height: int | None = None
+
+
+def image_data_url(content: str, *, pointer: str = "") -> str:
+    """An image in base64 as a data URL of its real type. Raises InvalidRecord."""
+    try:
+        found = _by_magic(base64.b64decode(content, validate=True))
+    except ValueError:  # of base64, or a character that is not ASCII
+        found = None
+    if found not in IMAGE_TYPES:
+        known = ", ".join(kind.removeprefix("image/") for kind in IMAGE_TYPES)
+        raise InvalidRecord(f"expected the bytes of an image ({known}) in base64.", pointer=pointer)
+    return f"data:{found};base64,{content}"
 
 
 def inspect_media(data: bytes, declared: str) -> MediaInfo:

@@ -28,33 +28,40 @@ class TrajectoryValues:
     @classmethod
     def of_trajectory(cls, trajectory: Trajectory) -> "TrajectoryValues":
         found = cls()
-        task = trajectory.task
-        found._read(task.id, task.reference, trajectory.id, trajectory.agent, trajectory.agent_version)
-        found._keep(task.metadata)
-        found._keep(trajectory.metadata)
-        for step in trajectory.steps:
-            found._read(step.reasoning)
-            found._parts(step.message)
-            for call in step.tool_calls:
-                found._read(call.name, call.id, call.arguments_text)
-                found._collect_read(call.arguments, "")
-                found._keep(call.extra)
-            for result in step.observation:
-                found._read(result.call_id)
-                found._parts(result.content)
-                found._keep(result.extra)
-            found._collect_read(step.metrics, "")
-            found._keep(step.extra)
-        if task.instruction not in found.read:  # else it is that of a step, from one field of the document
-            found._read(task.instruction)
+        found.add_trajectory(trajectory)
         return found
+
+    def add_trajectory(self, trajectory: Trajectory) -> None:
+        task = trajectory.task
+        self._read(task.id, task.reference, trajectory.id, trajectory.agent, trajectory.agent_version)
+        self._keep(task.metadata)
+        self._keep(trajectory.metadata)
+        for step in trajectory.steps:
+            self._read(step.reasoning)
+            self._parts(step.message)
+            for call in step.tool_calls:
+                self._read(call.name, call.id, call.arguments_text)
+                self._collect_read(call.arguments, "")
+                self._keep(call.extra)
+            for result in step.observation:
+                self._read(result.call_id)
+                self._parts(result.content)
+                self._keep(result.extra)
+            self._collect_read(step.metrics, "")
+            self._keep(step.extra)
+        if task.instruction not in self.read:  # else it is that of a step, from one field of the document
+            self._read(task.instruction)
 
     @classmethod
     def of_values(cls, value: Any) -> "TrajectoryValues":
         found = cls()
         found.has_numbers_as_text = True
-        found._collect_read(value, "")
+        found.add_read(value)
         return found
+
+    def add_read(self, value: Any) -> None:
+        """A value made of the document that is no trajectory: all that is in it is read."""
+        self._collect_read(value, "")
 
     def use_of_text(self, text: str, key: str | None = None) -> Use | None:
         """read, kept; None where the text is in neither. key: a short text is kept only under it."""

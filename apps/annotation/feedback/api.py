@@ -6,19 +6,19 @@ from io import BytesIO
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
-from ninja import Router, Schema
+from ninja import Field, Router, Schema
 
 from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
 from apps.annotation.feedback.exports import export_jsonl, record_export
-from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.incoming import Found, Incoming
 from apps.annotation.feedback.readers import any_record
 from apps.annotation.feedback.readers.json_lines import read_json_lines
+from apps.annotation.feedback.readers.record_formats import PLACE_FIELDS
 from apps.annotation.feedback.records import check_filters
 from apps.annotation.feedback.services import import_numbered
 from apps.core.errors import DomainError
-from workers.errors import InvalidRecord
 from workers.schema import BODY_LIMITS, parse_json
 
 router = Router()
@@ -28,6 +28,8 @@ class FeedbackOut(Schema):
     created: int
     duplicates: int
     rejected: list[dict[str, Any]]
+    dropped: list[dict[str, Any]] = Field(description="fields of the records that are read nowhere, and why")
+    kept: list[dict[str, Any]] = Field(description="fields kept with the trajectories, which no model reads")
 
 
 @router.get("/projects/{slug}/feedback", summary="Feedback as NDJSON, newest revisions only", response=None)
@@ -73,15 +75,15 @@ def feedback_create(request: KeyRequest, slug: str, keep_good: bool = False) -> 
             pointer=first["pointer"],
             status=422,
         )
-    return FeedbackOut(created=result.created, duplicates=result.duplicates, rejected=result.rejected)
+    return FeedbackOut(**result.as_json())
 
 
-def _read(request: HttpRequest) -> Iterable[tuple[int, Incoming | InvalidRecord]]:
+def _read(request: HttpRequest) -> Iterable[tuple[int, Found]]:
     """The records of the body with their number, from 1."""
     body = request.body
     if body.lstrip()[:1] == b"[":
         body = b"\n".join(json.dumps(record).encode() for record in parse_json(body, limits=BODY_LIMITS))
-    return read_json_lines(BytesIO(body), _parse)
+    return read_json_lines(BytesIO(body), _parse, PLACE_FIELDS)
 
 
 def _parse(record: dict[str, Any]) -> Iterable[Incoming]:

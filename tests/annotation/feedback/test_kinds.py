@@ -55,7 +55,7 @@ def exported(project: Project) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("format", "record"), EACH)
 def test_in_and_out_and_in_again(project: Project, format: str, record: dict[str, Any]) -> None:
-    assert load(project, format, record, record).__dict__ == {"created": 1, "duplicates": 1, "rejected": []}
+    assert load(project, format, record, record) == FeedbackResult(created=1, duplicates=1)
     (line,) = exported(project)
     said = {
         key: value for key, value in record.items() if key not in ("task", "trajectory", "items", "annotator")

@@ -5,7 +5,7 @@ from io import BytesIO
 
 import pytest
 
-from apps.annotation.feedback.incoming import Incoming, OutcomeValue
+from apps.annotation.feedback.incoming import Found, Incoming, OutcomeValue, UnreadField
 from apps.annotation.feedback.readers import READERS
 from apps.annotation.feedback_types.comment import CommentValue
 from apps.annotation.feedback_types.pairwise import PreferenceValue
@@ -26,7 +26,7 @@ COMMENT = {
 OUTCOME = {"task": {"id": "t"}, "trajectory": HI, "success": True, "reward": 1.0}
 
 
-def read(name: str, *records: object) -> list[Incoming | InvalidRecord]:
+def read(name: str, *records: object) -> list[Found]:
     array = name in ("pandalm", "fine-grained-rlhf")
     text = json.dumps(records) if array else "\n".join(json.dumps(record) for record in records)
     return [record for _, record in READERS[name](BytesIO(text.encode()))]
@@ -171,3 +171,49 @@ def test_a_record_over_the_limit_is_named_and_reading_goes_on(settings):
         (2, False),
         (3, True),
     ]
+
+
+def test_a_record_of_an_atif_file_without_its_first_document_is_refused_with_its_place():
+    feedback = {"kind": "pairwise", "a": "s1", "b": "s2", "choice": "a", "annotator": "ann"}
+    step = {"step_id": 1, "source": "agent", "message": "Hi"}
+    first, second = (
+        {"schema_version": "ATIF-v1.5", "session_id": name, "agent": {"name": "x", "version": "1"}}
+        | {
+            "steps": [step | {"message": name}],
+            "extra": {"task": {"id": "t"}, "feedback": [feedback | {"this": this}]},
+        }
+        for name, this in (("s1", "a"), ("s2", "b"))
+    )
+    (error,) = (found for found in read("atif", second) if not isinstance(found, UnreadField))
+    assert isinstance(error, InvalidRecord)
+    assert "no document of this task has the session_id 's1'" in error.message
+    assert error.pointer == "/extra/feedback/0/a"
+    (record,) = (found for found in read("atif", first, second) if not isinstance(found, UnreadField))
+    assert isinstance(record, Incoming) and len(record.places) == 2
+
+
+def test_a_table_with_other_columns_surplus_cells_and_blank_rows():
+    header = "\ufeffkind,task,annotator,contents,trajectory,text,mood,,text"
+    table = f'{header}\r\n,,,\r\n\r\ncomment,t,ann,"[""aa""]",1,x,calm,y,z,9\r\n'
+    found = [*READERS["csv"](BytesIO(table.encode()))]
+    assert isinstance(found[0][1], Incoming) and found[0][0] == 4
+    assert [(each.path, each.use) for _, each in found[1:] if isinstance(each, UnreadField)] == [
+        ("/mood", "dropped"),
+        ("/8", "dropped"),
+        ("/text", "dropped"),
+        ("/10", "dropped"),
+    ]
+
+
+def test_fields_of_records_that_no_one_reads_are_named():
+    row = {"prompt": "Hi", "response": "Hello"}
+    found = read("pairs", PAIR | {"a": row | {"metadata": {"mood": "calm"}}})
+    assert {each.path: each.use for each in found if isinstance(each, UnreadField)} == {
+        "/a/metadata/mood": "kept"
+    }
+    hh = {
+        "chosen": "\n\nHuman: Q\n\nAssistant: A",
+        "rejected": "\n\nHuman: Q\n\nAssistant: B",
+        "source": "web",
+    }
+    assert [each.path for each in read("hh", hh) if isinstance(each, UnreadField)] == ["/source"]

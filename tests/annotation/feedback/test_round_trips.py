@@ -113,7 +113,9 @@ def test_what_was_got_and_is_posted_again_doubles_nothing(judged: Project, clien
     url, before = "/api/v1/projects/desk/feedback", state(judged)
     lines = b"".join(client.get(url, headers=headers).streaming_content)  # type: ignore[attr-defined]
     answer = client.post(url, lines, content_type="application/x-ndjson", headers=headers)
-    assert answer.json() == {"created": 0, "duplicates": len(RECORDS), "rejected": []}
+    assert answer.json()["kept"][0]["path"].endswith("/extra/source_index")
+    counts = {"created": 0, "duplicates": len(RECORDS), "rejected": [], "dropped": []}
+    assert answer.json() | counts == answer.json()
     assert state(judged) == before
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.incoming import Found
 from apps.annotation.feedback.readers import (
     agentrx,
     any_record,
@@ -18,9 +18,8 @@ from apps.annotation.feedback.readers import (
     trainer_files,
     who_and_when,
 )
-from workers.errors import InvalidRecord
 
-Reader = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
+Reader = Callable[[BinaryIO], Iterator[tuple[int, Found]]]
 
 READERS: dict[str, Reader] = {
     **record_formats.BY_FORMAT,

@@ -8,19 +8,30 @@ as a comment alone.
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.incoming import Found, Incoming
+from apps.annotation.feedback.readers.row_coverage import RowFields
 from apps.annotation.feedback.readers.trajectory_files import read_trajectory_files, step_of
 from apps.annotation.feedback_types.comment import CommentValue
 from apps.annotation.feedback_types.step import StepValue
+from apps.trajectories.field_coverage import PathPatterns
 from apps.trajectories.formats import agentrx
 from workers.errors import InvalidRecord
 from workers.schema import Anchor, Trajectory
 from workers.schema.decode import optional_str, require_list, require_object
 
+_FIELDS = RowFields(
+    PathPatterns(
+        [
+            "/trajectory_id",
+            "/failure_summary",
+            *(f"/failures/*/{name}" for name in ("step_number", "failure_category", "step_reason")),
+        ]
+    )
+)
 _ANNOTATOR = "agentrx"
 
 
-def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
+def read(stream: BinaryIO) -> Iterator[tuple[int, Found]]:
     runs: dict[str, Trajectory] = {}
 
     def parse(document: dict[str, Any]) -> Iterator[Incoming]:
@@ -30,7 +41,7 @@ def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
             return
         yield from _comments_of_document(document, runs)
 
-    return read_trajectory_files(stream, parse)
+    return read_trajectory_files(stream, parse, _FIELDS)
 
 
 def _comments_of_document(document: dict[str, Any], runs: dict[str, Trajectory]) -> Iterator[Incoming]:

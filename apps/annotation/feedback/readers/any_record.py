@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.incoming import Found, Incoming
 from apps.annotation.feedback.readers import outcomes, record_formats
 from apps.annotation.feedback.readers.json_lines import Parse, read_json_lines
 from apps.annotation.feedback_types import FEEDBACK_TYPES
@@ -21,8 +21,8 @@ _PARSERS: dict[str, Parse] = {
 }
 
 
-def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
-    return read_json_lines(stream, parse)
+def read(stream: BinaryIO) -> Iterator[tuple[int, Found]]:
+    return read_json_lines(stream, parse, record_formats.PLACE_FIELDS)
 
 
 def parse(record: dict[str, Any]) -> Iterable[Incoming]:

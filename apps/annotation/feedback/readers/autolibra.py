@@ -7,19 +7,24 @@ An annotation is {"annotator_id", "content": {name: words}, "span"?: {"point_ind
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.incoming import Found, Incoming
+from apps.annotation.feedback.readers.row_coverage import RowFields
 from apps.annotation.feedback.readers.trajectory_files import read_trajectory_files, step_of
 from apps.annotation.feedback_types.comment import CommentValue
+from apps.trajectories.field_coverage import PathPatterns
 from apps.trajectories.formats import autolibra
 from workers.errors import InvalidRecord
 from workers.schema import Anchor, Trajectory
 from workers.schema.decode import optional_str, require_list, require_object
 
+_FIELDS = RowFields(
+    PathPatterns([*autolibra.READ, "/annotations/*/content", "/annotations/*/span/point_indices"])
+)
 _ANNOTATOR = "autolibra"
 
 
-def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
-    return read_trajectory_files(stream, parse)
+def read(stream: BinaryIO) -> Iterator[tuple[int, Found]]:
+    return read_trajectory_files(stream, parse, _FIELDS)
 
 
 def parse(document: dict[str, Any]) -> Iterator[Incoming]:

@@ -9,23 +9,29 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.exports.jsonl_csv import COLUMNS
+from apps.annotation.feedback.incoming import Found, UnreadField
 from apps.annotation.feedback.readers.record_texts import read_record_text
 from apps.annotation.feedback.spreadsheets import cell_text
+from apps.trajectories.field_coverage import NOT_READ
 from workers.errors import InvalidRecord
 from workers.schema import clean, parse_json
+from workers.schema.decode import escape
 
 _REQUIRED = ("kind", "task", "annotator", "contents")
 _JSON = ("ranks", "labels", "corrections", "scale", "chars")
 _NUMBERS = ("strength", "sign", "value", "rating")
 _PLACES = ("a", "b", "trajectory", "items")
 _COMMON = ("annotator", "origin", "item", "campaign", "choice", "criterion", "definition", "note", "text")
+_NO_NAME = "the cell is in a column without a name; the path is the number of the column"
+_TWICE = "the table has a column of this name before"
 _KINDS_WITH_ANCHOR = ("comment",)
 
 
-def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
+def read(stream: BinaryIO) -> Iterator[tuple[int, Found]]:
     """The number is the row's first line, from 1."""
     csv.field_size_limit(2**27)
+    line = 1
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="", errors="strict")
     try:
         sample = text.readline()
@@ -41,20 +47,33 @@ def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
         rows = csv.reader(text, delimiter=delimiter)
         line = 2
         for row in rows:
-            yield line, _parsed(dict(zip(header, row, strict=False)))
+            if any(cell.strip() for cell in row):
+                yield from _read_row(line, header, row)
             line = rows.line_num + 2
     except (UnicodeDecodeError, csv.Error) as error:
-        yield 1, InvalidRecord(f"not a CSV table in UTF-8: {error}. Save it as `CSV UTF-8`.")
+        yield line, InvalidRecord(f"not a CSV table in UTF-8: {error}. Save it as `CSV UTF-8`.")
     finally:
         text.detach()  # the stream is the caller's
 
 
-def _parsed(row: dict[str, str]) -> Incoming | InvalidRecord:
+def _read_row(line: int, header: list[str], row: list[str]) -> Iterator[tuple[int, Found]]:
+    """The record of a row, and its cells that are not read."""
+    first: dict[str, str] = {}
+    for name, cell in zip(header, row, strict=False):
+        first.setdefault(name, cell)
+    cells = {name: clean(cell_text(cell))[0] for name, cell in first.items() if cell != ""}
     try:
-        cells = {name: clean(cell_text(cell))[0] for name, cell in row.items() if cell != ""}
-        return read_record_text(_record(cells), (), pointer="")
+        yield line, read_record_text(_record(cells), (), pointer="")
     except InvalidRecord as error:
-        return error
+        yield line, error
+        return
+    for place, cell in enumerate(row):
+        name = header[place] if place < len(header) else ""
+        if cell.strip() and name not in COLUMNS:
+            path = f"/{escape(name)}" if name else f"/{place + 1}"
+            yield line, UnreadField(path, "dropped", NOT_READ if name else _NO_NAME)
+        elif cell.strip() and name in header[:place]:
+            yield line, UnreadField(f"/{escape(name)}", "dropped", _TWICE)
 
 
 def _record(cells: dict[str, str]) -> dict[str, Any]:
@@ -119,9 +138,9 @@ def _json(cells: dict[str, str], name: str) -> Any:
 def _number(text: str, name: str) -> float | int:
     try:
         number = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         number = None
-    if isinstance(number, bool) or not isinstance(number, int | float):
+    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < 2**63:
         raise InvalidRecord(f"expected a number, got {text[:40]!r}.", pointer=f"/{name}")
     return int(number) if float(number).is_integer() else number
 

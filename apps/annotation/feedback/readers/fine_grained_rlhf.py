@@ -10,22 +10,33 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.incoming import Found, Incoming
 from apps.annotation.feedback.readers.json_lines import read_json_array
+from apps.annotation.feedback.readers.row_coverage import RowFields
 from apps.annotation.feedback_types.comment import CommentValue
 from apps.annotation.feedback_types.pairwise import PreferenceValue
+from apps.trajectories.field_coverage import PathPatterns
 from workers.errors import InvalidRecord
 from workers.schema import Anchor, Choice, Task, Trajectory, from_prompt_response
-from workers.schema.decode import convert
+from workers.schema.decode import convert, optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory
 
+_FIELDS = RowFields(
+    PathPatterns(
+        [
+            *(f"/{name}" for name in ("question", "passages", "gold", "preference")),
+            *(f"/prediction {number}" for number in range(1, 5)),
+            *(f"/feedback/errors/*/{name}" for name in ("start", "end", "error type", "explanation")),
+        ]
+    )
+)
 ORDER = tuple(combinations(range(4), 2))
 _CHOICE: dict[int, Choice] = {0: "tie", 1: "a", 2: "b"}
 _ANNOTATOR = "fine-grained-rlhf"
 
 
-def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
-    return read_json_array(stream, parse)
+def read(stream: BinaryIO) -> Iterator[tuple[int, Found]]:
+    return read_json_array(stream, parse, _FIELDS)
 
 
 def parse(record: dict[str, Any]) -> Iterator[Incoming]:
@@ -36,7 +47,7 @@ def parse(record: dict[str, Any]) -> Iterator[Incoming]:
     task = Task(
         id=f"fgqa-{hashlib.sha256(prompt.encode()).hexdigest()[:16]}",
         instruction=question,
-        reference=record.get("gold"),
+        reference=optional_str(record.get("gold"), pointer="/gold"),
     )
     answers = [_answer(record, number, prompt, task) for number in range(1, 5)]
     preference = convert(record.get("preference"), list[int], pointer="/preference")
@@ -47,7 +58,8 @@ def parse(record: dict[str, Any]) -> Iterator[Incoming]:
             kind="pairwise", task=task, places=(answers[first], answers[second]), annotator=_ANNOTATOR,
             value=PreferenceValue(choice=_CHOICE[said]),
         )  # fmt: skip
-    for index, error in enumerate(record.get("feedback", {}).get("errors", [])):
+    feedback = require_object(record.get("feedback") or {}, pointer="/feedback")
+    for index, error in enumerate(require_list(feedback.get("errors") or [], pointer="/feedback/errors")):
         value = _span(error, answers[0], f"/feedback/errors/{index}")
         yield Incoming(kind="comment", task=task, places=(answers[0],), annotator=_ANNOTATOR, value=value)
 
@@ -64,16 +76,16 @@ def _answer(record: dict[str, Any], number: int, prompt: str, task: Task) -> Tra
     return build_trajectory(from_prompt_response(prompt, text), task)
 
 
-def _span(error: dict[str, Any], answer: Trajectory, pointer: str) -> CommentValue:
+def _span(error: Any, answer: Trajectory, pointer: str) -> CommentValue:
+    error = require_object(error, pointer=pointer)
     start, end = error.get("start"), error.get("end")
     text = answer.steps[1].text
     if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text)):
         raise InvalidRecord(
             f"the span {start} to {end} is not within the answer of {len(text)} characters.", pointer=pointer
         )
-    said = ": ".join(
-        part for part in (str(error.get("error type", "Error")), error.get("explanation")) if part
-    )
+    explanation = optional_str(error.get("explanation"), pointer=f"{pointer}/explanation")
+    said = ": ".join(part for part in (str(error.get("error type", "Error")), explanation) if part)
     return CommentValue(
         text=said, sign=-1, anchor=Anchor(steps=(1, 1), quote=text[start:end], chars=(start, end))
     )

@@ -8,20 +8,22 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.incoming import Found, Incoming
 from apps.annotation.feedback.readers.json_lines import read_json_lines
+from apps.annotation.feedback.readers.row_coverage import RowFields
 from apps.annotation.feedback_types.pairwise import PreferenceValue
 from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory, from_messages
 from workers.schema.messages import build_trajectory
 from workers.schema.patterns import TextPattern
 
+_FIELDS = RowFields(texts=("chosen", "rejected"))
 _TURN = TextPattern(r"\n\n(Human|Assistant):")
 _ROLE = {"Human": "user", "Assistant": "assistant"}
 
 
-def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
-    return read_json_lines(stream, parse)
+def read(stream: BinaryIO) -> Iterator[tuple[int, Found]]:
+    return read_json_lines(stream, parse, _FIELDS)
 
 
 def parse(record: dict[str, Any]) -> Iterator[Incoming]:

@@ -6,7 +6,8 @@ from typing import Any, BinaryIO
 from django.conf import settings
 from msgspec.structs import replace
 
-from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.incoming import Found, Incoming
+from apps.annotation.feedback.readers.row_coverage import RowFields, unread_fields
 from workers.errors import InvalidRecord
 from workers.schema import (
     Origin,
@@ -26,13 +27,15 @@ _ORIGINS = ("person", "judge", "simulated", "imported")
 Parse = Callable[[dict[str, Any]], Iterable[Incoming]]
 
 
-def read_json_lines(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
-    """Records of a JSON-lines file. The number is the line's, from 1."""
+def read_json_lines(
+    stream: BinaryIO, parse: Parse, fields: RowFields | None = None
+) -> Iterator[tuple[int, Found]]:
+    """Records of a JSON-lines file, with their fields that are not read. The number is the line's, from 1."""
     for number, document in read_json_documents(stream):
         if isinstance(document, InvalidRecord):
             yield number, document
         else:
-            yield from _parsed(number, document, parse)
+            yield from read_row(number, document, parse, fields)
 
 
 def read_json_documents(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | InvalidRecord]]:
@@ -54,8 +57,10 @@ def read_json_documents(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any] 
                 yield number, document
 
 
-def read_json_array(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
-    """Records of one JSON array. The number is the element's, from 1."""
+def read_json_array(
+    stream: BinaryIO, parse: Parse, fields: RowFields | None = None
+) -> Iterator[tuple[int, Found]]:
+    """Records of one JSON array, with their fields that are not read. The number is the element's, from 1."""
     try:
         elements = parse_json(stream.read())
     except InvalidRecord as error:
@@ -65,7 +70,7 @@ def read_json_array(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incom
         yield 1, InvalidRecord("expected a JSON array of records.")
         return
     for number, element in enumerate(elements, start=1):
-        yield from _parsed(number, element, parse)
+        yield from read_row(number, element, parse, fields)
 
 
 def too_large(limit: int) -> InvalidRecord:
@@ -74,13 +79,22 @@ def too_large(limit: int) -> InvalidRecord:
     )
 
 
-def _parsed(number: int, value: Any, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
+def read_row(
+    number: int, value: Any, parse: Parse, fields: RowFields | None, *, pointer: str = ""
+) -> Iterator[tuple[int, Found]]:
+    """Records of one row. pointer: where the row is in its file."""
+    made: list[Incoming] = []
     try:
         document, _ = clean(require_object(value))
         for incoming in parse(document):
+            made.append(incoming)
             yield number, incoming
     except InvalidRecord as error:
-        yield number, error
+        yield number, error.at(pointer) if pointer else error
+        return
+    if made and fields is not None:
+        for unread in unread_fields(document, made, fields):
+            yield number, unread
 
 
 def common_fields(record: dict[str, Any], *, allowed: tuple[str, ...]) -> dict[str, Any]:

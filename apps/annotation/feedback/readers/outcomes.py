@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming, OutcomeValue
+from apps.annotation.feedback.incoming import Found, Incoming, OutcomeValue
 from apps.annotation.feedback.readers.json_lines import common_fields, place, read_json_lines
-from workers.errors import InvalidRecord
+from apps.annotation.feedback.readers.record_formats import PLACE_FIELDS
 from workers.schema.decode import convert, finite
 
 
-def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
-    return read_json_lines(stream, parse)
+def read(stream: BinaryIO) -> Iterator[tuple[int, Found]]:
+    return read_json_lines(stream, parse, PLACE_FIELDS)
 
 
 def parse(record: dict[str, Any]) -> Iterator[Incoming]:

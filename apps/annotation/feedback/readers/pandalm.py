@@ -8,18 +8,35 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.incoming import Found, Incoming
 from apps.annotation.feedback.readers.json_lines import read_json_array
+from apps.annotation.feedback.readers.row_coverage import RowFields
 from apps.annotation.feedback_types.pairwise import PreferenceValue
+from apps.trajectories.field_coverage import PathPatterns
 from workers.errors import InvalidRecord
 from workers.schema import Choice, Task, Trajectory, from_prompt_response
 from workers.schema.messages import build_trajectory
 
+_FIELDS = RowFields(
+    PathPatterns(
+        f"/{name}"
+        for name in (
+            "idx",
+            "instruction",
+            "input",
+            "response1",
+            "response2",
+            "annotator1",
+            "annotator2",
+            "annotator3",
+        )
+    )
+)
 _CHOICE: dict[str, Choice] = {"0": "tie", "1": "a", "2": "b"}
 
 
-def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
-    return read_json_array(stream, parse)
+def read(stream: BinaryIO) -> Iterator[tuple[int, Found]]:
+    return read_json_array(stream, parse, _FIELDS)
 
 
 def parse(record: dict[str, Any]) -> Iterator[Incoming]:

@@ -5,15 +5,39 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming, StoredTrajectory
-from apps.annotation.feedback.readers.json_lines import common_fields, place, read_json_lines, task_of
+from apps.annotation.feedback.incoming import Found, Incoming, RowKey, StoredTrajectory
+from apps.annotation.feedback.readers.json_lines import (
+    COMMON,
+    common_fields,
+    place,
+    read_json_lines,
+    task_of,
+)
+from apps.annotation.feedback.readers.row_coverage import RowFields
 from apps.annotation.feedback_types import FEEDBACK_TYPES, AnyFeedbackType
 from apps.trajectories.attachments import detach_attachments
+from apps.trajectories.field_coverage import PathPatterns
+from apps.trajectories.formats import atif
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory
 from workers.schema.decode import convert, require_object
 
-RecordReader = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
+_PLACES = ("a", "b", "trajectory", "items")
+# All other keys of a record are read, or it is refused.
+_OTHERS = {key for kind in FEEDBACK_TYPES.values() for key in kind.record_keys} - set(_PLACES)
+PLACE_FIELDS = RowFields(
+    PathPatterns(
+        [
+            *(f"/{key}" for key in (*sorted(_OTHERS), *COMMON, "success", "reward")),
+            *(
+                f"{place}/trajectory{path}"
+                for place in ("/a", "/b", "/trajectory", "/items/*")
+                for path in atif.READ
+            ),
+        ]
+    )
+)
+RecordReader = Callable[[BinaryIO], Iterator[tuple[int, Found]]]
 
 
 def parse(kind: AnyFeedbackType, record: dict[str, Any]) -> Iterator[Incoming]:
@@ -24,7 +48,7 @@ def parse(kind: AnyFeedbackType, record: dict[str, Any]) -> Iterator[Incoming]:
 
 def _stored(incoming: Incoming, record: dict[str, Any]) -> Incoming:
     """With the trajectories of the project that the export was written from, where they are there."""
-    numbers = convert(record["made"].get("trajectories") or [], list[int], pointer="/made/trajectories")
+    numbers = convert(record["made"].get("trajectories") or [], list[RowKey], pointer="/made/trajectories")
     places = tuple(
         StoredTrajectory(
             content_hash=detach_attachments(sent)[0].content_hash,  # as it is stored
@@ -69,7 +93,7 @@ def _made(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def reader(kind: AnyFeedbackType) -> RecordReader:
-    return lambda stream: read_json_lines(stream, partial(parse, kind))
+    return lambda stream: read_json_lines(stream, partial(parse, kind), PLACE_FIELDS)
 
 
 BY_FORMAT: dict[str, RecordReader] = {kind.import_format: reader(kind) for kind in FEEDBACK_TYPES.values()}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from apps.annotation.feedback.incoming import Incoming, StoredTrajectory
+from apps.annotation.feedback.incoming import Incoming, RowKey, StoredTrajectory
 from apps.annotation.feedback.readers import record_formats
 from apps.annotation.feedback_types import FEEDBACK_TYPES
 from workers.errors import InvalidRecord
@@ -45,5 +45,5 @@ def _read(record: dict[str, Any], sent: Sequence[Trajectory | None]) -> Incoming
 def _stored(raw: Any, sent: Trajectory | None) -> StoredTrajectory:
     raw = require_object(raw)
     content = convert(raw.get("content"), str, pointer="/trajectories/content")
-    number = convert(raw.get("number"), int | None, pointer="/trajectories/number")  # type: ignore[arg-type]
+    number = convert(raw.get("number"), RowKey | None, pointer="/trajectories/number")  # type: ignore[arg-type]
     return StoredTrajectory(content_hash=content, number=number, sent=sent)

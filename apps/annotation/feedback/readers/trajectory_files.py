@@ -3,28 +3,26 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.incoming import Found, Incoming, UnreadField
+from apps.annotation.feedback.readers.json_lines import read_row
+from apps.annotation.feedback.readers.row_coverage import RowFields
 from apps.trajectories.import_reader import read_import_records
-from workers.errors import InvalidRecord
-from workers.schema import Trajectory, clean
-from workers.schema.decode import require_object
+from workers.schema import Trajectory
 
 Parse = Callable[[dict[str, Any]], Iterable[Incoming]]
 
 
-def read_trajectory_files(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
+def read_trajectory_files(
+    stream: BinaryIO, parse: Parse, fields: RowFields | None = None
+) -> Iterator[tuple[int, Found]]:
     """Records of all inputs that trajectories are read from: documents, arrays, JSON lines and archives of them."""
     for record in read_import_records(stream):
         if record.skipped:
-            continue
-        try:
-            if record.error is not None:
-                raise record.error
-            document, _ = clean(require_object(record.document))
-            for incoming in parse(document):
-                yield record.line, incoming
-        except InvalidRecord as error:
-            yield record.line, error.at(record.pointer)
+            yield record.line, UnreadField(record.pointer, "dropped", record.skipped)
+        elif record.error is not None:
+            yield record.line, record.error.at(record.pointer)
+        else:
+            yield from read_row(record.line, record.document, parse, fields, pointer=record.pointer)
 
 
 def step_of(trajectory: Trajectory, message: int) -> int:

@@ -7,21 +7,24 @@ was handed out, what a terminal answered), the first error is the agent's turn b
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.incoming import Found, Incoming
+from apps.annotation.feedback.readers.row_coverage import RowFields
 from apps.annotation.feedback.readers.trajectory_files import read_trajectory_files, step_of
 from apps.annotation.feedback_types.comment import CommentValue
 from apps.annotation.feedback_types.step import StepValue
 from apps.core.number_parsing import whole_number
+from apps.trajectories.field_coverage import PathPatterns
 from apps.trajectories.formats import who_and_when
 from workers.errors import InvalidRecord
 from workers.schema import Anchor
 from workers.schema.decode import optional_str
 
+_FIELDS = RowFields(PathPatterns([*who_and_when.READ, "/mistake_agent", "/mistake_step", "/mistake_reason"]))
 _ANNOTATOR = "who-and-when"
 
 
-def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
-    return read_trajectory_files(stream, parse)
+def read(stream: BinaryIO) -> Iterator[tuple[int, Found]]:
+    return read_trajectory_files(stream, parse, _FIELDS)
 
 
 def parse(document: dict[str, Any]) -> Iterator[Incoming]:

@@ -4,7 +4,6 @@ import gzip
 import sys
 import zlib
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -52,9 +51,9 @@ class Command(TouchstoneCommand):
         if result.rejected and not options["keep_good"]:
             raise CommandFailed(
                 "Nothing was imported. Fix these records, or import the valid ones with --keep-good.",
-                result=asdict(result),
+                result=result.as_json(),
             )
-        return asdict(result)
+        return result.as_json()
 
     def _tell(self, result: FeedbackResult) -> None:
         self.say(
@@ -62,6 +61,9 @@ class Command(TouchstoneCommand):
         )
         for record in result.rejected[:20]:
             self.say(f"  line {record['line']} {record['pointer'] or ''}: {record['message']}")
+        for title, counts in (("dropped", result.dropped), ("kept in the trajectories", result.kept)):
+            for row in counts.as_json()[:20]:
+                self.say(f"  {title}: {row['path']} ({row['count']}): {row['reason']}")
 
 
 def _open(name: str) -> Any:
