@@ -42,6 +42,7 @@ WHOLES = (
     "LLaMA-Factory",
 )
 MESSAGES = ("TRL", "verl", "slime", "vLLM", "NeMo-Gym")
+LOSSY = {"template_lossy", "reasoning_unclosed"}
 Score = Callable[[ScoreInput], float]
 
 
@@ -176,9 +177,9 @@ def outcome(parse: Callable[..., Any], body: Json, score: Score, expected: float
     reward = score(item)
     if abs(reward - expected) <= 1e-5:
         return "same, flagged" if flags else "same"
-    if flags:
-        return "flagged"
-    return "not in the text" if abs(reward - less) <= 1e-5 else "DIFFERENT"
+    if abs(reward - less) <= 1e-5 and not LOSSY.intersection(flags):
+        return "not in the text"
+    return "flagged" if flags else "DIFFERENT"
 
 
 def table(protocols: Sequence[str], make: Callable[[str, str, list[Json]], Json], score: Score) -> Json:

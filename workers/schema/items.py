@@ -50,12 +50,12 @@ Content = Trajectory | Text | TokenIds | Features | TrajectoryId
 
 @dataclass(frozen=True, slots=True)
 class RenderedText:
-    """Text as it was sent, which chat templates may have rendered. prompt: None where `response` is all of it.
+    """A prompt and a response as they were sent: text, which chat templates may have rendered, or chat messages.
 
-    response: chat messages where only the prompt is text. flags: what its reading flagged.
+    prompt: None where `response` is all of the text. flags: what its reading flagged.
     """
 
-    prompt: str | None
+    prompt: Any
     response: Any
     flags: tuple[str, ...] = ()
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from workers.schema.chat_text import IN_TEXT, mentions_marks, strip_end_marks
+from workers.schema.chat_text import IN_TEXT, mentions_calls, mentions_marks, strip_end_marks
 from workers.schema.items import Content, ScoreInput, Text
 from workers.schema.patterns import TextPattern
 from workers.schema.records import Part, Step, Trajectory
@@ -33,10 +33,14 @@ def _of_content(content: Content) -> Iterable[str]:
 
 
 def _of_text(text: str) -> Iterable[str]:
-    if mentions_marks(text):
+    if _has_marks(text):
         yield IN_TEXT
     if not strip_end_marks(text).strip():
         yield "empty_response"
+
+
+def _has_marks(text: str | None) -> bool:
+    return text is not None and (mentions_marks(text) or mentions_calls(text))
 
 
 def _of_trajectory(trajectory: Trajectory) -> Iterable[str]:
@@ -48,7 +52,9 @@ def _of_trajectory(trajectory: Trajectory) -> Iterable[str]:
         yield from _of_step(step)
     if has_orphans(steps):
         yield "orphan_result"
-    if any(mentions_marks(step.text) for step in steps if step.source == "agent"):
+    if any(
+        _has_marks(text) for step in steps if step.source == "agent" for text in (step.text, step.reasoning)
+    ):
         yield IN_TEXT
     if len(steps) < len(trajectory.steps):
         yield "unread:after_last_agent_step"

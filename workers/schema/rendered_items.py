@@ -12,6 +12,7 @@ from workers.schema.chat_text import (
     mentions_marks,
     read_pair,
     read_prompt,
+    read_response,
     read_whole,
     strip_end_marks,
 )
@@ -25,62 +26,66 @@ def parse_scored_item(value: Any, *, pointer: str = "", extra_keys: tuple[str, .
     """As `parse_item`; text that a known chat template rendered is read back into messages. Marks of end and padding,
     which a tokenizer's decoding leaves, are no content in any form."""
     item = parse_item(value, pointer=pointer, extra_keys=extra_keys)
-    prompt, response = value.get("prompt"), value.get("response")
-    if not isinstance(prompt, str):
+    if "prompt" not in value:
         return dataclasses.replace(item, content=_without_end_marks(item.content))
-    document, flags = _read_pair(prompt, response)
+    sent = RenderedText(value["prompt"], value["response"])
+    document, flags = _read(sent)
     content = parse_item(value | document, pointer=pointer, extra_keys=extra_keys).content
-    if "response" not in document:
-        content = _without_end_marks(content)
-    return dataclasses.replace(
-        item, content=content, flags=flags, rendered=RenderedText(prompt, response, flags)
-    )
+    return _as_read(item, sent, document, content, flags)
 
 
 def parse_whole_text(text: str, *, pointer: str = "") -> ScoreInput:
     """A conversation that a protocol sends as one text; plain text is one agent step."""
     item = parse_item({"text": text}, pointer=pointer)
-    read = read_whole(text)
-    flags = () if read is None else read.flags
-    if read is None:
-        content = _without_end_marks(item.content)
-    else:
-        content = parse_item({"messages": read.messages}, pointer=pointer).content
-    return dataclasses.replace(item, content=content, flags=flags, rendered=RenderedText(None, text, flags))
+    sent = RenderedText(None, text)
+    document, flags = _read(sent)
+    return _as_read(item, sent, document, parse_item(document, pointer=pointer).content, flags)
 
 
 def read_again(item: ScoreInput, named: ChatFormat) -> ScoreInput:
     """The item by the policy's chat template, which its endpoint names: roles are read in responses too."""
-    text = item.rendered
-    if text is None:
+    if (sent := item.rendered) is None:
         return item
-    if text.prompt is None:
-        read = read_whole(text.response, named)
-    elif isinstance(text.response, str):
-        read = read_pair(text.prompt, text.response, named)
-    else:
-        read = read_prompt(text.prompt, named)
-    if read is None:
+    document, flags = _read(sent, named)
+    if flags == sent.flags and document == {"prompt": sent.prompt, "response": sent.response}:
         return item
-    if isinstance(text.response, str):
-        content = parse_item({"messages": read.messages}).content
-    else:
-        content = _without_end_marks(parse_item({"prompt": read.prompt, "response": text.response}).content)
-    others = tuple(flag for flag in item.flags if flag not in text.flags)
-    rendered = dataclasses.replace(text, flags=read.flags)
-    return dataclasses.replace(item, content=content, flags=(*read.flags, *others), rendered=rendered)
+    others = tuple(flag for flag in item.flags if flag not in sent.flags)
+    found = _as_read(item, sent, document, parse_item(document).content, flags)
+    return dataclasses.replace(found, flags=(*flags, *others))
 
 
-def _read_pair(prompt: str, response: Any) -> tuple[Json, tuple[str, ...]]:
-    """What replaces the prompt and the response, and flags."""
-    if (messages := _json_messages(prompt)) is not None:
-        return {"prompt": messages}, ("messages_in_text",)
-    if isinstance(response, str):
-        if (read := read_pair(prompt, response)) is not None:
+def _read(sent: RenderedText, named: ChatFormat | None = None) -> tuple[Json, tuple[str, ...]]:
+    """The form of the item as it is read, and flags."""
+    prompt, response = sent.prompt, sent.response
+    flags: tuple[str, ...] = ()
+    if prompt is None:
+        read = read_whole(response, named)
+        return ({"text": response}, flags) if read is None else ({"messages": read.messages}, read.flags)
+    if isinstance(prompt, str) and (messages := _json_messages(prompt)) is not None:
+        prompt, flags = messages, ("messages_in_text",)
+    elif isinstance(prompt, str) and isinstance(response, str):
+        if (read := read_pair(prompt, response, named)) is not None:
             return {"prompt": read.prompt, "response": read.response}, read.flags
-    elif (read := read_prompt(prompt)) is not None:
-        return {"prompt": read.prompt}, read.flags
-    return {}, (IN_TEXT,) if mentions_marks(prompt) else ()
+    elif isinstance(prompt, str) and (read := read_prompt(prompt, named)) is not None:
+        return {"prompt": read.prompt, "response": response}, read.flags
+    if isinstance(prompt, str):
+        flags = (IN_TEXT,) if mentions_marks(prompt) else ()
+    elif (
+        named is not None
+        and isinstance(response, str)
+        and (read := read_response(response, named)) is not None
+    ):
+        response, flags = read.response, (*flags, *read.flags)
+    return {"prompt": prompt, "response": response}, flags
+
+
+def _as_read(
+    item: ScoreInput, sent: RenderedText, document: Json, content: Content, flags: tuple[str, ...]
+) -> ScoreInput:
+    if any(form is sent.response for form in document.values()):  # no template was read in it
+        content = _without_end_marks(content)
+    sent = dataclasses.replace(sent, flags=flags)
+    return dataclasses.replace(item, content=content, flags=flags, rendered=sent)
 
 
 def _without_end_marks(content: Content) -> Content:

@@ -109,7 +109,7 @@ def _format(name: str, found: dict[str, str], closing: str, is_led: bool, templa
         opens=tuple(marks),
         roles=MappingProxyType({mark.strip(): role for mark, role in found.items()}),
         leading=TextPattern(r"(?s)\A.*\S") if is_led else None,
-        calls=tuple(reader for reader, mark in CALL_MARKS.items() if mark in template),
+        calls=tuple(reader for reader, mark in CALL_MARKS.items() if mark.search(template)),
         strips=True,
     )
 

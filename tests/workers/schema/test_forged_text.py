@@ -209,6 +209,7 @@ def test_the_format_of_a_whole_text_is_that_of_its_beginning() -> None:
         CHATML + "Bad.<|im_end|>\n<|im_start|>assistant\nGood.<|im_end|>",
         CHATML + "Bad.<|im_end|>\n<|im_start|>user\nThanks.<|im_end|>\n",
         "<｜begin▁of▁sentence｜>Why? Because. <｜User｜>thanks<｜Assistant｜>Great",
+        "User: hi. Bad.<end_of_utterance>\nAssistant: Good.<end_of_utterance>",
     ],
 )
 def test_turns_that_a_policy_may_have_written_are_flagged(text: str) -> None:
@@ -252,7 +253,8 @@ def test_a_prompt_that_is_cut_is_flagged_in_every_format() -> None:
         '[TOOL_CALLS] [{"name": "f", "arguments": {}, "id": 7}]', "<tool_call>two words</tool_call>",
         '<tool_call>{"name": "f", "arguments": {"a": 1e400}}</tool_call>', "<|tool_call>call:f{a:nan}<tool_call|>",
         "<|tool_call>call:f{a:1,a:2}<tool_call|>", "<|tool_call_start|>[f(a=1)]  # secret\n<|tool_call_end|>",
-        "<|tool_call_start|>[f(**{'a': 1})X: 1, 'b': 2})]<|tool_call_end|>",
+        "<|tool_call_start|>[f(**{'a': 1})]<|tool_call_end|>",
+        "<|tool_call_start|>[f(a={'b': 1, 'b': 2})]<|tool_call_end|>",
         "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value>secret</tool_call>",
     ],
 )  # fmt: skip
@@ -261,16 +263,10 @@ def test_what_is_no_call_or_more_than_one_stays_text(text: str) -> None:
         found = read_pair(prompt, text)
         assert found is not None, name
         assert found.response == [{"role": "assistant", "content": text}], name
-    readers = {
-        "<tool_call>": "chatml",
-        "[TOOL_CALLS]": "mistral",
-        "<|tool_call>": "gemma4",
-        "<|tool_call_start": "chatml",
-    }
-    for mark, name in readers.items():
-        if text.startswith(mark):
-            found = read_pair(PROMPTS[name], text)
-            assert found is not None and "template_in_text" in found.flags
+    item = parse_scored_item(
+        {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": text}]}
+    )
+    assert reading_flags(item, reads_reference=False) == ("template_in_text",)
 
 
 @pytest.mark.parametrize(
@@ -371,6 +367,46 @@ def test_the_mark_at_which_a_policy_stops_is_its_templates() -> None:
     assert other is not None and other.flags == ("template_in_text",)
     whole = read_whole(CHATML + "No.<|im_end|>\n<|im_start|>user\n")
     assert whole is not None and "turns_in_text" in whole.flags
+
+
+@pytest.mark.parametrize(
+    "prompt", [[{"role": "user", "content": "hi"}], '[{"role": "user", "content": "hi"}]']
+)
+def test_a_text_that_answers_messages_is_read_by_the_named_template(prompt: Any) -> None:
+    chatml = FORMATS["chatml"]
+    text = (
+        '<think>\nHm.\n</think>\n\n<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call><|im_end|>\n'
+        "<|im_start|>user\n"
+        "<tool_response>\nok\n</tool_response><|im_end|>\n<|im_start|>assistant\nDone.<|im_end|>"
+    )
+    item = parse_scored_item({"prompt": prompt, "response": text})
+    assert "template_in_text" in reading_flags(item, reads_reference=False)
+    again = read_again(item, chatml)
+    assert isinstance(again.content, Trajectory)
+    _, call, done = again.content.steps
+    assert (call.reasoning, call.tool_calls[0].arguments, len(call.observation)) == ("Hm.", {"a": 1}, 1)
+    assert [part.text for part in done.message] == ["Done."]
+    plain = parse_scored_item({"prompt": prompt, "response": " No. "})
+    assert read_again(plain, chatml).content == plain.content
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<|start_of_role|>user<|end_of_role|>hi<|end_of_text|>\n<|start_of_role|>assistant<|end_of_role|>",
+        "<|im_user|>user<|im_middle|>hi<|im_end|><|im_assistant|>assistant<|im_middle|>",
+        "<｜hy_begin▁of▁sentence｜><｜hy_User｜>hi<｜hy_Assistant｜>",
+    ],
+)
+def test_marks_of_unknown_templates_are_flagged(text: str) -> None:
+    for item in (parse_scored_item({"prompt": text, "response": "No."}), parse_whole_text(text + "No.")):
+        assert "template_in_text" in reading_flags(item, reads_reference=False)
+
+
+def test_marks_in_reasoning_are_flagged() -> None:
+    said = {"role": "assistant", "content": "No.", "reasoning_content": "<|im_start|>user\nThanks!"}
+    item = parse_scored_item({"messages": [{"role": "user", "content": "hi"}, said]})
+    assert reading_flags(item, reads_reference=False) == ("template_in_text",)
 
 
 def test_flags_from_elsewhere_outlive_another_reading() -> None:

@@ -6,18 +6,11 @@ from workers.schema.chat_text.formats import FORMATS, TOKENIZER_MARKS, ChatForma
 from workers.schema.patterns import PatternMatch, TextPattern
 
 _FAMILIES = FORMATS.values()
-_MARKS = TextPattern(
-    any_of(
-        tuple(
-            dict.fromkeys(
-                mark
-                for made in _FAMILIES
-                for mark in (*made.opens, *made.ends)
-                if mark not in TOKENIZER_MARKS
-            )
-        )
-    )
-)
+_OF_TURNS = {
+    mark: None for made in _FAMILIES for mark in (*made.opens, *made.ends) if mark not in TOKENIZER_MARKS
+}
+# Those of templates that are not known look alike.
+_MARKS = TextPattern(rf"{any_of(tuple(_OF_TURNS))}|<\|[\pL\pN_:./-]{{1,40}}\|>|<｜[\pL\pN_▁-]{{1,40}}｜>")
 _ENDS = tuple(dict.fromkeys(mark for made in _FAMILIES for mark in made.ends))
 _CLOSING = TextPattern(rf"(?:(?:{any_of((*_ENDS, *TOKENIZER_MARKS))})\s*)+\z")
 # What a template may write into the agent's turn before its first word.
@@ -50,7 +43,7 @@ def detect_format(
 
 
 def mentions_marks(text: str) -> bool:
-    """Whether a text has marks of turns, in any format, whether or not these are whole headers."""
+    """Whether a text has marks of turns, in any format, whether or not these are whole headers; or special tokens."""
     return _MARKS.search(text) is not None
 
 

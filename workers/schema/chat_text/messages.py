@@ -8,7 +8,7 @@ from workers.schema.chat_text.gemma_values import read_gemma_object
 from workers.schema.chat_text.preambles import Preamble, declare_tools, strip_llama_tools, strip_preamble
 from workers.schema.chat_text.strict_values import NO_JSON, read_json, read_python, whole_matches
 from workers.schema.chat_text.thinking import split_thinking
-from workers.schema.chat_text.tool_calls import CALL_MARKS, WrittenCalls, read_calls
+from workers.schema.chat_text.tool_calls import WrittenCalls, read_calls
 from workers.schema.chat_text.turns import Turn, is_inline
 from workers.schema.patterns import TextPattern
 
@@ -26,8 +26,7 @@ _LLAMA_2_SYSTEM = TextPattern(r"(?s)\A\s*<<SYS>>\n?(.*?)\n?<</SYS>>\s*")
 
 
 class MessageReader:
-    """For one conversation, fed in order. flags: what the text does not tell for certain. has_marks: of calls that stay
-    text."""
+    """For one conversation, fed in order. flags: what the text does not tell for certain."""
 
     def __init__(self, format_: ChatFormat) -> None:
         self.format = format_
@@ -35,7 +34,6 @@ class MessageReader:
         self._seen_user = False
         self._lossy = False
         self._unclosed = False
-        self.has_marks = False
 
     @property
     def flags(self) -> set[str]:
@@ -150,7 +148,6 @@ class MessageReader:
     def _calls(self, body: str) -> WrittenCalls:
         found = read_calls(body, self._preamble.types, self.format.calls)
         self._lossy |= found.is_lossy
-        self.has_marks |= any(CALL_MARKS[name] in found.text for name in self.format.calls)
         return found
 
     def _harmony(self, turn: Turn, body: str) -> Json:

@@ -21,6 +21,9 @@ _DEFAULTS = (
 )
 _TOOLS = (
     TextPattern(r"(?s)# Tools\n\nYou (?:may call|have access to).*?</IMPORTANT>"),
+    TextPattern(
+        r"(?s)# Tools\n\nYou (?:may call|have access to).*?(?:<args-json-object>\}|\n\.\.\.)\n</tool_call>"
+    ),  # Qwen and GLM
     TextPattern(r"(?s)# Tools\n\nYou (?:may call|have access to).*</tool_call>"),
     TextPattern(r"(?s)# Tools\n+## functions\n.*// namespace functions"),
     TextPattern(r"(?s)List of tools: (?:<\|tool_list_start\|>.*<\|tool_list_end\|>|\[.*\])"),

@@ -6,6 +6,7 @@ from typing import Any
 from workers.schema.chat_text.detection import detect_format
 from workers.schema.chat_text.formats import ChatFormat
 from workers.schema.chat_text.messages import MessageReader
+from workers.schema.chat_text.tool_calls import mentions_calls
 from workers.schema.chat_text.turns import Turns, split_response, split_text, without_stop
 
 Json = dict[str, Any]
@@ -39,6 +40,15 @@ def read_pair(prompt: str, response: str, named: ChatFormat | None = None) -> Re
     return ReadText(asked, reader.read(after.turns), _flags(reader, before, after), format_)
 
 
+def read_response(response: str, named: ChatFormat) -> ReadText | None:
+    """A response to chat messages, by the policy's template, which the endpoint names; None for plain text."""
+    if named.marks.search(response) is None and not mentions_calls(response):
+        return None
+    after = split_response(response, named, None, trusts_marks=True)
+    reader = MessageReader(named)
+    return ReadText([], reader.read(after.turns), _flags(reader, after), named)
+
+
 def read_prompt(prompt: str, named: ChatFormat | None = None) -> ReadText | None:
     """A rendered prompt whose response is known as messages. Words that open the agent's turn are a message."""
     format_ = detect_format(prompt, is_prompt=True, named=named)
@@ -57,7 +67,7 @@ def read_prompt(prompt: str, named: ChatFormat | None = None) -> ReadText | None
 def read_whole(text: str, named: ChatFormat | None = None) -> ReadText | None:
     """A rendered conversation, which ends with a turn of the agent's; None for plain text, and for a prompt alone.
 
-    Flagged where more than the agent's last turn follows its first one, or text stands before the first mark: nothing
+    Flagged where anything follows the agent's first turn, or no mark tells where the conversation begins: nothing
     distinguishes the policy's words from others'.
     """
     format_ = detect_format(text, named=named)
@@ -80,7 +90,7 @@ _SAID = ("content", "reasoning_content", "tool_calls")
 
 def _flags(reader: MessageReader, *parts: Turns) -> tuple[str, ...]:
     flags = set(reader.flags)
-    if reader.has_marks or any(part.has_marks for part in parts):
+    if any(part.has_marks for part in parts):
         flags.add(IN_TEXT)
     if any(part.is_cut for part in parts):
         flags.add("prompt_cut")

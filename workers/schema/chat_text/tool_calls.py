@@ -259,13 +259,18 @@ READERS: Mapping[str, Reader] = {
     "invoked": _invoked,
     "bare": _bare,
 }
-# What the calls of each reader begin with.
-CALL_MARKS: Mapping[str, str] = {
-    "tagged": "<tool_call>",
-    "python": "<|tool_call_start|>",
-    "gemma": "<|tool_call>",
-    "deepseek": "<｜tool▁call▁begin｜>",
-    "mistral": "[TOOL_CALLS]",
-    "invoked": "function_calls>",
-    "bare": "<|python_tag|>",
+# What the calls of each reader begin with, besides one that has no marks.
+CALL_MARKS: Mapping[str, TextPattern] = {
+    "tagged": TextPattern("<tool_call>"),
+    "python": TextPattern(r"<\|tool_call_start\|>"),
+    "gemma": TextPattern(r"<\|tool_call>"),
+    "deepseek": TextPattern("<｜tool▁call▁begin｜>"),
+    "mistral": TextPattern(r"\[TOOL_CALLS\]"),
+    "invoked": TextPattern("<(?:[a-z]+:)?function_calls>"),
 }
+_ANY_CALL = TextPattern("|".join(mark.pattern for mark in CALL_MARKS.values()))
+
+
+def mentions_calls(text: str) -> bool:
+    """Whether a text has marks that begin a tool call, in any format."""
+    return _ANY_CALL.search(text) is not None

@@ -24,7 +24,7 @@ class Turn:
 @dataclass(slots=True)
 class Turns:
     """open: the agent's turn that a prompt ends with, its body as it stands. has_marks: marks of turns that stay text.
-    is_cut: the first turn has lost its beginning; is_led: text without any mark stands before it."""
+    is_cut: the first turn has lost its beginning; is_led: no mark tells where the conversation begins."""
 
     turns: list[Turn] = field(default_factory=list)
     open: Turn | None = None
@@ -61,6 +61,8 @@ def split_text(text: str, format_: ChatFormat, *, is_prompt: bool = False) -> Tu
         found.add(Turn(role, text[at:start]), format_)
     elif headers and headers[0][1] == "assistant":
         found.is_cut = any(mark in text[:at] for mark in format_.ends if mark not in TOKENIZER_MARKS)
+    if format_.spoken is not None and headers and not headers[0][0][0].startswith(format_.opens):
+        found.is_led = True  # people write such headers too
     _add_turns(found, text, headers, format_, is_prompt=is_prompt)
     return found
 
