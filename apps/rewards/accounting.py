@@ -10,10 +10,26 @@ from django.db import connection, transaction
 from django.db.models import Model
 from django.utils import timezone
 
-from apps.rewards.models import Endpoint, Release, ReleaseRollup, ScoreReceipt, ScoreRollup, ScoreSample
+from apps.rewards.models import (
+    Endpoint,
+    Release,
+    ReleaseRollup,
+    ScoreFlagCount,
+    ScoreReceipt,
+    ScoreRollup,
+    ScoreSample,
+)
 from apps.rewards.redaction import NO_REDACTION, Redaction
 from apps.rewards.releases import COUNTS, PairStatistics, ScorePair, group_pairs
-from apps.rewards.usage import SUMS, UsageEvent, UsageGroup, UsageTally, group_usage
+from apps.rewards.usage import (
+    SUMS,
+    FlagGroup,
+    UsageEvent,
+    UsageGroup,
+    UsageTally,
+    group_flags,
+    group_usage,
+)
 from workers.schema import ScoreInput, Trajectory, item_json
 
 RECEIPTS_KEPT = timedelta(hours=1)
@@ -54,13 +70,16 @@ def write_usage(
     ]
     new = _receipts([receipt for receipt in named if receipt is not None])
     repeated = [place for receipt, place in named.items() if receipt not in new]
-    tallies = group_usage(events, [*repeated, *(place for place in within if events[place].status < 400)])
+    repeated += [place for place in within if events[place].status < 400]
+    tallies = group_usage(events, repeated)
     asked = {group.endpoint for group in tallies} | {sample.group.endpoint for sample in samples}
     there = set(Endpoint.objects.filter(pk__in=asked).values_list("pk", flat=True))
     # In one order, so that two replicas never wait for each other.
     for group in sorted(tallies, key=str):
         if group.endpoint in there:
             _add(group, tallies[group])
+    flags = group_flags(events, repeated)
+    _add_flags({group: items for group, items in flags.items() if group.endpoint in there})
     ScoreSample.objects.bulk_create(
         _score_sample(sampled) for sampled in samples if sampled.group.endpoint in there
     )
@@ -97,6 +116,29 @@ def _receipts(ids: Sequence[UUID]) -> set[UUID]:
 def _add(group: UsageGroup, tally: UsageTally) -> None:
     keys = (group.endpoint, group.hour, group.version, group.caller, group.run, group.policy_version)
     _upsert(ScoreRollup, dict(zip(_KEYS, keys, strict=True)), tally, SUMS, _HISTOGRAMS)
+
+
+def _add_flags(found: Mapping[FlagGroup, int]) -> None:
+    """In one statement, in one order."""
+    if not found:
+        return
+    table = ScoreFlagCount._meta.db_table
+    groups = sorted(found)
+    columns: list[Any] = [
+        [group.endpoint for group in groups],
+        [group.hour for group in groups],
+        [group.version for group in groups],
+        [group.flag for group in groups],
+        [found[group] for group in groups],
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table} (endpoint_id, hour, version, flag, items) "  # noqa: S608
+            "SELECT * FROM unnest(%s::bigint[], %s::timestamptz[], %s::integer[], %s::text[], %s::bigint[]) "
+            "ON CONFLICT (endpoint_id, hour, version, flag) "
+            f"DO UPDATE SET items = {table}.items + excluded.items",
+            columns,
+        )
 
 
 def _add_pairs(found: Mapping[tuple[int, str, str], PairStatistics]) -> None:

@@ -7,7 +7,7 @@ from ninja import Body, Router, Schema
 from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
-from apps.core.errors import NotFound
+from apps.core.errors import DomainError, NotFound
 from apps.core.http.api import DEFAULT_LIMIT, paginate
 from apps.rewards import services
 from apps.rewards.models import Endpoint, EndpointRevision, Release
@@ -19,6 +19,8 @@ from apps.rewards.selectors import (
     revision_of,
     revisions_of,
 )
+from apps.rewards.traffic import BY, SPANS, TrafficSummary, flag_days, traffic_of
+from apps.rewards.usage import SUMS
 
 router = Router()
 
@@ -81,6 +83,34 @@ def put_endpoint(
         project=project, endpoint_name=name, spec=spec, by=request.auth, release_options=release_options
     )
     return _endpoint(revision.endpoint) | {"revision": _revision(revision)}
+
+
+@router.get("/projects/{slug}/endpoints/{name}/usage", summary="Usage, and scored items by flag")
+def get_usage(
+    request: KeyRequest, slug: str, name: str, span: str = "day", by: str = "version"
+) -> dict[str, Any]:
+    """`span`: day, week or month. `by`: version, caller, run or policy_version.
+
+    `flags`: scored items with each flag, by version, with their share of the items of the version; `flags_by_day`: the
+    same by day (UTC).
+    """
+    endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
+    for value, known, at in ((span, SPANS, "/span"), (by, BY, "/by")):
+        if value not in known:
+            raise DomainError(f"{value[:60]!r} is none of {', '.join(known)}.", pointer=at)
+    traffic = traffic_of(endpoint, span=span, by=by)
+    return {
+        "endpoint": endpoint.name,
+        "span": span,
+        "total": _summary(traffic.total),
+        "by": {row.name: _summary(row) for row in traffic.rows},
+        "not_listed": traffic.hidden,
+        "flags": [
+            {"flag": row.flag, "version": row.version, "items": row.items, "share": row.share / 100}
+            for row in traffic.flags
+        ],
+        "flags_by_day": flag_days(endpoint, span=span),
+    }
 
 
 @router.post("/projects/{slug}/endpoints/{name}/rollback", summary="Roll back to an earlier revision")
@@ -161,6 +191,17 @@ def _release(release: Release) -> dict[str, Any]:
         "started": release.started_at,
         "ended": release.ended_at,
         "verdict": None if verdict is None else {"says": verdict.says, "reason": verdict.reason},
+    }
+
+
+def _summary(row: TrafficSummary) -> dict[str, Any]:
+    """Counts as `usage.UsageTally` has them; rewards on the reward scale, milliseconds within the service."""
+    counts = {name: getattr(row.tally, name) for name in SUMS if not name.startswith("reward_")}
+    return counts | {
+        "reward_mean": row.mean,
+        "reward_std": row.deviation,
+        "milliseconds_p50": row.p50,
+        "milliseconds_p95": row.p95,
     }
 
 

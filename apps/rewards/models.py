@@ -191,6 +191,26 @@ class ScoreRollup(models.Model):
         return f"{self.endpoint} {self.hour:%Y-%m-%d %H}h {self.caller}"
 
 
+class ScoreFlagCount(models.Model):
+    """Scored items with a flag within an hour, by version. Every replica adds to the rows."""
+
+    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="flag_counts")
+    hour = models.DateTimeField()
+    version = models.PositiveIntegerField()
+    flag = models.CharField(max_length=80)
+    items = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["endpoint", "hour", "version", "flag"], name="score_flag_count_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.endpoint} {self.hour:%Y-%m-%d %H}h {self.flag}"
+
+
 class ScoreReceipt(models.Model):
     """Something that is counted once: a request that may be repeated, or a batch of counts. Kept for an hour."""
 

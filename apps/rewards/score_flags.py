@@ -15,6 +15,7 @@ MEANINGS = {
     "aligned": "The query did not contain its prompt letter for letter; both were aligned.",
     "orphan_result": "A tool result answers no call, and was read as an observation.",
     "empty_response": "The agent's last step is empty.",
+    "(others)": "Further flags of the same hour, counted together.",
     "unread:image": "Pictures were not read.",
     "unread:audio": "Audio was not read.",
     "unread:video": "Video was not read.",

@@ -1,13 +1,14 @@
 """Traffic of an endpoint: its rollups summed, and as charts."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
-from apps.rewards.models import Endpoint, ScoreRollup
+from apps.rewards.models import Endpoint, ScoreFlagCount, ScoreRollup
 from apps.rewards.usage import LATENCY_MS, REWARDS, SUMS, UsageTally, quantile
 
 SPANS = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
@@ -63,13 +64,28 @@ class TrafficSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class FlagTotal:
+    """Scored items of a version that have a flag. of: scored items of the version."""
+
+    flag: str
+    version: int
+    items: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        return 100 * self.items / self.of if self.of else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Traffic:
-    """rows: by the chosen column, most requests first. drawings: by name, for charts.js."""
+    """rows: by the chosen column, most requests first. flags: most items first. drawings: by name, for charts.js."""
 
     total: TrafficSummary
     rows: list[TrafficSummary]
     hidden: int
     drawings: dict[str, Any]
+    flags: list[FlagTotal] = field(default_factory=list)
 
 
 def traffic_of(endpoint: Endpoint, *, span: str, by: str) -> Traffic:
@@ -82,8 +98,50 @@ def traffic_of(endpoint: Endpoint, *, span: str, by: str) -> Traffic:
     rows.sort(key=lambda row: (-row.tally.requests, row.name))
     total = TrafficSummary("all", sum_rollups(rollups))
     hours = _hours(max(since, endpoint.created_at), rollups)
+    counts = list(endpoint.flag_counts.filter(hour__gte=since).order_by("hour"))
     drawings = _drawings(total.tally, hours, rollups, rows)
-    return Traffic(total, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS), drawings)
+    if counts:
+        drawings["flags"] = _flag_drawing(counts, hours)
+    flags = flag_totals(counts, rollups)
+    return Traffic(total, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS), drawings, flags)
+
+
+def flag_totals(counts: Iterable[ScoreFlagCount], rollups: Iterable[ScoreRollup]) -> list[FlagTotal]:
+    """By flag and version."""
+    items = Counter[int]()
+    for rollup in rollups:
+        items[rollup.version] += rollup.items
+    found = Counter[tuple[str, int]]()
+    for count in counts:
+        found[count.flag, count.version] += count.items
+    totals = [FlagTotal(flag, version, number, items[version]) for (flag, version), number in found.items()]
+    return sorted(totals, key=lambda total: (-total.items, total.flag, total.version))
+
+
+def flag_days(endpoint: Endpoint, *, span: str) -> list[dict[str, Any]]:
+    """[{day, version, flag, items}], oldest first, in UTC."""
+    since = timezone.now() - SPANS[span]
+    found = Counter[tuple[str, int, str]]()
+    for count in endpoint.flag_counts.filter(hour__gte=since):
+        found[count.hour.astimezone(UTC).date().isoformat(), count.version, count.flag] += count.items
+    return [
+        {"day": day, "version": version, "flag": flag, "items": items}
+        for (day, version, flag), items in sorted(found.items())
+    ]
+
+
+def _flag_drawing(counts: Sequence[ScoreFlagCount], hours: Sequence[datetime]) -> dict[str, Any]:
+    """Of the five most frequent flags."""
+    found: dict[str, Counter[datetime]] = {}
+    for count in counts:
+        found.setdefault(count.flag, Counter())[count.hour] += count.items
+    largest = sorted(found.items(), key=lambda pair: (-pair[1].total(), pair[0]))[:5]
+    return {
+        "kind": "line",
+        "x": {"labels": [f"{timezone.localtime(hour):%d %b %H:%M}" for hour in hours]},
+        "y": {"name": "items per hour", "min": 0},
+        "series": [{"name": flag, "points": [by_hour[hour] for hour in hours]} for flag, by_hour in largest],
+    }
 
 
 def _hours(since: datetime, rollups: Sequence[ScoreRollup]) -> list[datetime]:

@@ -1,6 +1,7 @@
 """Usage of an endpoint, counted by hour, version, caller, policy run and policy version. Pure; see `accounting`."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -39,7 +40,9 @@ class UsageGroup:
 
 @dataclass(frozen=True, slots=True)
 class UsageEvent:
-    """One request. receipt: the same for repetitions of a request, if the caller sent a key. status: of HTTP."""
+    """One request. receipt: the same for repetitions of a request, if the caller sent a key. status: of HTTP.
+    flags: with the number of items that have each.
+    """
 
     group: UsageGroup
     status: int
@@ -50,6 +53,7 @@ class UsageEvent:
     uncertain: int = 0
     truncated: int = 0
     receipt: UUID | None = None
+    flags: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -104,6 +108,28 @@ def group_usage(events: Iterable[UsageEvent], repeated: Iterable[int] = ()) -> d
     counted_before = set(repeated)
     for place, event in enumerate(events):
         found.setdefault(event.group, UsageTally()).add(event, is_repeated=place in counted_before)
+    return found
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FlagGroup:
+    """What is counted together of flags."""
+
+    endpoint: int
+    hour: datetime
+    version: int
+    flag: str
+
+
+def group_flags(events: Sequence[UsageEvent], repeated: Iterable[int] = ()) -> Counter[FlagGroup]:
+    """Items by flag. repeated: places of events that were counted before."""
+    found: Counter[FlagGroup] = Counter()
+    counted_before = set(repeated)
+    for place, event in enumerate(events):
+        if place not in counted_before:
+            group = event.group
+            for flag, items in event.flags:
+                found[FlagGroup(group.endpoint, group.hour, group.version, flag)] += items
     return found
 
 

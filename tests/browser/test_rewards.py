@@ -43,6 +43,7 @@ def used(campaign: Campaign) -> Endpoint:
                 tokens=4000,
                 cached_tokens=2600,
                 uncertain=dice.randrange(2),
+                flags=(("unread:image", dice.randrange(1, 4)), ("template_in_text", 1)),
             )
             for _ in range(60)
         ]
@@ -55,7 +56,7 @@ def used(campaign: Campaign) -> Endpoint:
 def test_usage(page: Page, live_server: Any, tools: Any, used: Endpoint) -> None:
     tools.login(page, live_server, User.objects.get(email="rose@example.org"))
     page.goto(f"{live_server.url}/p/desk/endpoints/reward/usage/")
-    for drawing in ("requests", "rewards", "latency"):
+    for drawing in ("requests", "rewards", "latency", "flags-chart"):
         expect(page.locator(f"#{drawing} svg")).to_be_visible()
     expect(page.get_by_role("rowheader", name="step-700")).to_be_visible()
     tools.shoot(page, "endpoint-usage")

@@ -242,6 +242,7 @@ CALLS: dict[tuple[str, str], str] = {
     ("GET", "api/v1/projects/<slug>/endpoints"): Scope.ADMIN,
     ("GET", "api/v1/projects/<slug>/endpoints/<name>"): Scope.ADMIN,
     ("PUT", "api/v1/projects/<slug>/endpoints/<name>"): Scope.ADMIN,
+    ("GET", "api/v1/projects/<slug>/endpoints/<name>/usage"): Scope.ADMIN,
     ("POST", "api/v1/projects/<slug>/endpoints/<name>/rollback"): Scope.ADMIN,
     ("GET", "api/v1/projects/<slug>/endpoints/<name>/release"): Scope.ADMIN,
     ("POST", "api/v1/projects/<slug>/endpoints/<name>/release"): Scope.ADMIN,

@@ -1,18 +1,21 @@
 """The usage page: empty, with traffic, by whom, and samples shown as trajectories."""
 
 import uuid
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.accounts.models import Membership, Project, Role
+from apps.accounts.models import Membership, Project, Role, Scope
+from apps.accounts.services import create_api_key
 from apps.rewards.accounting import SampledItem, write_usage
-from apps.rewards.models import Endpoint
+from apps.rewards.models import Endpoint, ScoreFlagCount
+from apps.rewards.serving.usage_writer import MOST_FLAGS, UsageWriter
 from apps.rewards.traffic import traffic_of
-from apps.rewards.usage import UsageEvent, UsageGroup
+from apps.rewards.usage import UsageEvent, UsageGroup, group_flags
 from workers.schema import parse_item
 
 ATIF = {
@@ -129,3 +132,44 @@ def test_samples_are_kept_and_deleted(researcher_client, row) -> None:
 def test_an_annotator_sees_none_of_it(project, row, researcher_client) -> None:
     Membership.objects.update(role=Role.ANNOTATOR)
     assert researcher_client.get(url("endpoint-usage")).status_code == 403
+
+
+def test_flags_are_counted_by_day_and_version(
+    row: Endpoint, researcher_client: Any, project: Project
+) -> None:
+    """On the page and in the API; a repeated request counts once, and a refused one has none."""
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+    receipt = uuid.uuid4()
+    for version, flags in ((1, (("unread:image", 2), ("template_in_text", 1))), (2, (("unread:image", 1),))):
+        group = UsageGroup(row.pk, hour, version, "tsk_1")
+        scored = UsageEvent(group, 200, 7.0, rewards=(0.5, 1.0), receipt=receipt, flags=flags)
+        for _ in range(2):
+            write_usage(batch=uuid.uuid4(), events=[scored, UsageEvent(group, 422, 1.0)])
+        receipt = uuid.uuid4()
+    assert {(count.version, count.flag): count.items for count in ScoreFlagCount.objects.all()} == {
+        (1, "unread:image"): 2, (1, "template_in_text"): 1, (2, "unread:image"): 1,
+    }  # fmt: skip
+    page = text_of(researcher_client.get(url("endpoint-usage")))
+    assert "Pictures were not read." in page
+    assert '<td class="number">1</td><td class="number">2</td><td class="number">100.0 %</td>' in page
+    assert '<td class="number">2</td><td class="number">1</td><td class="number">50.0 %</td>' in page
+    _, key = create_api_key(project=project, scopes=[Scope.ADMIN])
+    admin = Client(headers={"Authorization": f"Bearer {key}"})
+    reply = admin.get("/api/v1/projects/desk/endpoints/reward/usage?span=week").json()
+    assert reply["flags"][0] == {"flag": "unread:image", "version": 1, "items": 2, "share": 1.0}
+    day = hour.astimezone(UTC).date().isoformat()
+    assert {"day": day, "version": 2, "flag": "unread:image", "items": 1} in reply["flags_by_day"]
+    assert reply["total"]["requests"] == 2 and reply["by"]["1"]["items"] == 2
+    assert admin.get("/api/v1/projects/desk/endpoints/reward/usage?by=moon").status_code == 400
+
+
+def test_flags_that_callers_name_make_a_bounded_number_of_rows() -> None:
+    writer = UsageWriter()
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+    for number in range(300):
+        flags = ((f"unread:{number}", 1), ("uncertain", 1), ("x" * 90, 1))
+        writer.record(UsageEvent(UsageGroup(1, hour, 1, "k"), 200, 1.0, rewards=(0.5,), flags=flags))
+    found = group_flags(writer._events)
+    assert len(found) <= MOST_FLAGS + 1
+    assert found.total() == 900
+    assert {group.flag for group in found} >= {"uncertain", "unread:0", "(others)"}

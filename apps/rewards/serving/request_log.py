@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import time
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from random import random
@@ -77,6 +78,7 @@ class RequestLog:
                 cached_tokens=sum(score.cached_tokens for score in scores),
                 uncertain=sum("uncertain" in score.flags for score in scores),
                 truncated=sum("truncated" in score.flags for score in scores),
+                flags=tuple(Counter(flag for score in scores for flag in set(score.flags)).items()),
                 receipt=self._receipt("" if version == response.version else "candidate"),
             )
         )

@@ -30,6 +30,7 @@ MOST_PAIRS, MOST_POLICIES = 20_000, 200
 BATCH = 5_000
 # Of runs and policies within an hour; a client that names each request makes no rows for each.
 MOST_GROUPS = 2_000
+MOST_FLAGS, LONGEST_FLAG = 100, 80  # of an endpoint within an hour; characters
 OTHERS = "(others)"
 
 
@@ -58,6 +59,7 @@ class UsageWriter:
         self._policies: dict[int, set[str]] = {}  # of each release
         self._sample_tokens = 0
         self._groups: set[UsageGroup] = set()
+        self._flags: dict[int, set[str]] = {}  # of each endpoint
         self._hour: datetime | None = None
         self._unwritten: _Batch | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="touchstone-usage")
@@ -74,17 +76,29 @@ class UsageWriter:
                 )
             self.lost += 1
             return
-        group = self._bounded(event.group)
-        self._events.append(event if group is event.group else replace(event, group=group))
+        group, flags = self._bounded(event.group), event.flags
+        if flags:
+            flags = self._bounded_flags(event)
+        is_same = group is event.group and flags is event.flags
+        self._events.append(event if is_same else replace(event, group=group, flags=flags))
 
     def _bounded(self, group: UsageGroup) -> UsageGroup:
         if group.hour != self._hour:
-            self._hour, self._groups = group.hour, set()
+            self._hour, self._groups, self._flags = group.hour, set(), {}
         if group not in self._groups:
             if len(self._groups) >= MOST_GROUPS:
                 return replace(group, run=OTHERS, policy_version="")
             self._groups.add(group)
         return group
+
+    def _bounded_flags(self, event: UsageEvent) -> tuple[tuple[str, int], ...]:
+        """Flags name fields that callers send: beyond MOST_FLAGS of an endpoint within an hour they are one."""
+        known = self._flags.setdefault(event.group.endpoint, set())
+        new = [flag for flag, _ in event.flags if flag not in known]
+        known.update(flag for flag in new[: MOST_FLAGS - len(known)] if len(flag) <= LONGEST_FLAG)
+        if all(flag in known for flag in new):
+            return event.flags
+        return tuple((flag if flag in known else OTHERS, items) for flag, items in event.flags)
 
     def has_room(self, tokens: int) -> bool:
         """Whether an item of so many tokens fits among the samples that wait to be written."""
