@@ -18,6 +18,7 @@ from workers.schema import ObservationResult, Step, Trajectory
 from workers.schema.decode import convert
 from workers.schema.records import Record
 from workers.schema.storage import to_builtins
+from workers.schema.tool_results import call_places, with_places
 
 FIELD = "added"
 
@@ -69,6 +70,7 @@ def _messages(trajectory: Trajectory) -> tuple[list[dict[str, Any]], _Added]:
             if not isinstance(call.get("id"), str):
                 call["id"] = _free_id(f"call_{start}_{number}", taken)
                 added.call_ids.append(call["id"])
+        places = call_places(step)
         for place, message in enumerate(of_step[1:]):
             if message["role"] != "tool":
                 continue
@@ -78,7 +80,7 @@ def _messages(trajectory: Trajectory) -> tuple[list[dict[str, Any]], _Added]:
                 message.pop("tool_call_id", None)
             elif message.get("tool_call_id") not in taken or message.get("tool_call_id") is None:
                 added.results[start + 1 + place] = message.get("tool_call_id")
-                message["tool_call_id"] = calls[min(place, len(calls) - 1)]["id"]
+                message["tool_call_id"] = calls[places[place] or 0]["id"]
     return messages, added
 
 
@@ -124,4 +126,5 @@ def _without_ids(step: Step, message: int, given: _Added) -> Step:
     )
     if calls == step.tool_calls and observation == step.observation:
         return step
-    return replace(step, tool_calls=calls, observation=observation)
+    places = call_places(step)
+    return with_places(replace(step, tool_calls=calls, observation=observation), places)

@@ -17,7 +17,7 @@ from workers.schema.message_parts import (
     split_blocks,
     tool_call,
 )
-from workers.schema.response_items import is_item, item_messages, joined, starts_message
+from workers.schema.response_items import is_chat, is_item, item_messages, joined, starts_message
 
 Message = dict[str, Any]
 ROLES = {
@@ -67,7 +67,7 @@ def chat_messages(messages: list[Any]) -> Iterator[tuple[int, Any]]:
 
 def is_plain(message: Any) -> bool:
     """Whether a message is a chat message already, of which nothing is to be moved."""
-    if not isinstance(message, dict) or is_item(message):
+    if not isinstance(message, dict) or is_item(message) or message.get("type") == "message":
         return False
     role = message.get("role")
     if not isinstance(role, str) or role not in _PLAIN_ROLES:
@@ -96,6 +96,8 @@ def _read(message: Any) -> list[Any]:
     if not isinstance(message, dict):
         return [message]
     message = _from_wrapper(message)
+    if message.get("type") == "message" and is_chat(message):
+        message = {key: value for key, value in message.items() if key != "type"}
     role = message.get("role")
     known = ROLES.get(role.strip().lower()) if isinstance(role, str) else None
     if known is None:
@@ -220,8 +222,17 @@ def _split(message: Message, content: list[Any]) -> list[Message]:
         owner["tool_calls"] = [*owner.get("tool_calls", ()), *message["tool_calls"]]
     owner = next((each for each in found if each["role"] == role), found[0])
     for key, value in rest.items():
-        owner.setdefault(key, value)
+        owner[key] = _merged(owner[key], value) if key in owner else value
     return found
+
+
+def _merged(before: Any, after: Any) -> Any:
+    """What blocks say and what the field of the message says: both, where they differ."""
+    if isinstance(before, str) and isinstance(after, str):
+        return before if after in before else after if before in after else f"{after}\n{before}"
+    if isinstance(before, list) and isinstance(after, list):
+        return [*after, *(item for item in before if item not in after)]
+    return before if after in (None, "", before) else [after, before]
 
 
 def _beside_text(block: Any) -> Message:

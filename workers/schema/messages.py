@@ -24,7 +24,7 @@ from workers.schema.decode import (
 from workers.schema.message_parts import KNOWN_MEDIA, TEXT_TYPES, block_type, media_part, text_part
 from workers.schema.message_shapes import chat_messages
 from workers.schema.records import ObservationResult, Part, Source, Step, Task, ToolCall, Trajectory
-from workers.schema.tool_results import ORPHAN, CallPairing, MadeCall, with_result
+from workers.schema.tool_results import ORPHAN, CallPairing, MadeCall, with_results
 
 _ROLES: dict[str, Source] = {"system": "system", "developer": "system", "user": "user", "assistant": "agent"}
 _KNOWN = frozenset(
@@ -34,6 +34,7 @@ _KNOWN = frozenset(
     )
 )
 _REASONING = ("reasoning_content", "reasoning", "thinking")  # one thing, as servers name it
+_Answers = dict[int, list[tuple[ObservationResult, MadeCall]]]  # of each step's calls
 _FIELD = "field"  # of a part that was a field of its message, next to `content`
 _CALL_KNOWN, _RESULT_KNOWN = frozenset(("id", "function")), frozenset(("role", "content", "tool_call_id"))
 _MEDIA = {"image_url": "image", "input_audio": "audio", "video_url": "video", "file": "file"}
@@ -43,17 +44,27 @@ def from_messages(messages: Any, *, pointer: str = "") -> tuple[Step, ...]:
     """Steps of a list of chat messages. Raises InvalidRecord with the pointer of the bad message."""
     steps: list[Step] = []
     calls = CallPairing()
+    answers: _Answers = {}
     all_clean = is_clean(require_list(messages, pointer=pointer))
     for index, message in chat_messages(messages):
         try:
             message, replaced = (message, 0) if all_clean else clean(message)
-            _add(require_object(message), index, replaced, steps, calls)
+            _add(require_object(message), index, replaced, steps, calls, answers)
         except InvalidRecord as error:
             raise error.at(f"{pointer}/{index}") from None
+    for place, results in answers.items():
+        steps[place] = with_results(steps[place], results)
     return tuple(steps)
 
 
-def _add(message: dict[str, Any], index: int, replaced: int, steps: list[Step], calls: CallPairing) -> None:
+def _add(
+    message: dict[str, Any],
+    index: int,
+    replaced: int,
+    steps: list[Step],
+    calls: CallPairing,
+    answers: _Answers,
+) -> None:
     role = message.get("role")
     if role in ("tool", "function"):
         call, result = _result(message, calls)
@@ -61,12 +72,18 @@ def _add(message: dict[str, Any], index: int, replaced: int, steps: list[Step], 
             extra = _count_replaced({"source_index": index, ORPHAN: True}, replaced)
             steps.append(Step(source="environment", observation=(result,), extra=extra))
             return
-        step = with_result(steps[call.step], result, call)
-        steps[call.step] = replace(step, extra=_count_replaced(step.extra, replaced))
+        answers.setdefault(call.step, []).append((result, call))
+        if replaced:
+            step = steps[call.step]
+            steps[call.step] = replace(step, extra=_count_replaced(step.extra, replaced))
+        return
+    kind = message.get("type")
+    if role is None and isinstance(kind, str) and kind.isidentifier() and kind.islower():
+        steps.append(_unknown_item(kind, message, _count_replaced({"source_index": index}, replaced)))
         return
     if not isinstance(role, str) or role not in _ROLES:
         known = ", ".join([*_ROLES, "tool", "function"])
-        if role is None and isinstance(kind := message.get("type"), str):
+        if role is None and isinstance(kind, str):
             raise InvalidRecord(
                 f"an item of the type {kind[:60]!r} is no message, no named call and no result; leave it out.",
                 pointer="/type",
@@ -76,6 +93,16 @@ def _add(message: dict[str, Any], index: int, replaced: int, steps: list[Step], 
     if step.source == "agent" or step.tool_calls:
         calls.add_step(len(steps), step.tool_calls)
     steps.append(step)
+
+
+def _unknown_item(kind: str, item: dict[str, Any], extra: dict[str, Any]) -> Step:
+    """An item of the Responses API of a kind that is not read: as text, and named."""
+    text = json.dumps(item, ensure_ascii=False, sort_keys=True)
+    return Step(
+        source="environment",
+        observation=(ObservationResult(content=(Part(text=text),)),),
+        extra=extra | {"message": {"items": {"type": kind}}},
+    )
 
 
 def from_prompt_response(prompt: Any, response: Any, *, pointer: str = "") -> tuple[Step, ...]:
@@ -188,7 +215,7 @@ def _step(message: dict[str, Any], source: Source, extra: dict[str, Any]) -> Ste
     kept |= {key: message[key] for key in _REASONING if message.get(key) and message[key] != reasoning}
     if reasoning_key != _REASONING[0]:
         extra["reasoning_key"] = reasoning_key
-    if message.get("function_call"):
+    if message.get("function_call") and not message.get("tool_calls"):
         extra["function_call"] = True
     content = message.get("content")
     parts = parts_of(content, pointer="/content")
@@ -216,18 +243,16 @@ def _step(message: dict[str, Any], source: Source, extra: dict[str, Any]) -> Ste
 
 
 def _calls(message: dict[str, Any]) -> tuple[ToolCall, ...]:
-    legacy = message.get("function_call")
-    if legacy:
-        return (_call(require_object(legacy, pointer="/function_call"), {}, "/function_call"),)
-    calls = message.get("tool_calls")
-    if not calls:
-        return ()
     out = []
-    for index, call in enumerate(require_list(calls, pointer="/tool_calls")):
+    for index, call in enumerate(require_list(message.get("tool_calls") or [], pointer="/tool_calls")):
         where = f"/tool_calls/{index}"
         call = require_object(call, pointer=where)
         function = require_object(call.get("function"), pointer=f"{where}/function")
         out.append(_call(function, call, f"{where}/function"))
+    if legacy := message.get("function_call"):
+        one = _call(require_object(legacy, pointer="/function_call"), {}, "/function_call")
+        if all((call.name, call.arguments) != (one.name, one.arguments) for call in out):
+            out.append(one)  # next to `tool_calls` it is most often one of them
     return tuple(out)
 
 

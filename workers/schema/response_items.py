@@ -13,6 +13,16 @@ from workers.schema.message_parts import (
 
 Message = dict[str, Any]
 NAMED_CALLS = ("function_call", "custom_tool_call")  # of the caller's own tools
+_ROLES = ("user", "assistant", "system", "developer")
+_OF_CHAT = (
+    "tool_calls",
+    "function_call",
+    "tool_call_id",
+    "reasoning_content",
+    "reasoning",
+    "refusal",
+    "name",
+)
 _READ = frozenset(("type", "role", "content", "summary", "text"))
 _OF_CALL = ("id", "status", "call_id", "name", "arguments", "input")
 _RESULTS = ("output", "outputs", "results", "result")  # of a tool of the server, which its call holds
@@ -22,9 +32,16 @@ def is_item(message: Message) -> bool:
     kind = message.get("type")
     if kind in NAMED_CALLS:
         return isinstance(message.get("name"), str)
+    if kind == "message" and is_chat(message):
+        return False
     return isinstance(kind, str) and (
         kind in ("reasoning", "message") or kind.endswith(("_call", "_call_output"))
     )
+
+
+def is_chat(message: Message) -> bool:
+    """Whether a `message` is one of the chat API with a type next to it: it has what no item has."""
+    return "role" in message and (message["role"] not in _ROLES or any(message.get(key) for key in _OF_CHAT))
 
 
 def item_messages(message: Any) -> list[Message] | None:

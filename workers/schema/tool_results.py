@@ -23,6 +23,36 @@ class MadeCall:
 
 
 @dataclass(slots=True)
+class _Waiting:
+    """Calls in the order they were made; `first` looks at each once."""
+
+    calls: list[MadeCall] = field(default_factory=list)
+    start: int = 0
+
+    def first(self) -> MadeCall | None:
+        """The oldest unanswered one."""
+        while self.start < len(self.calls) and self.calls[self.start].answered:
+            self.start += 1
+        return self.calls[self.start] if self.start < len(self.calls) else None
+
+
+@dataclass(slots=True)
+class _Named:
+    """The calls of one name. steps: those of each step; newest: of all."""
+
+    newest: MadeCall
+    steps: list[_Waiting] = field(default_factory=list)
+
+    def first(self) -> MadeCall | None:
+        """The oldest unanswered call in the newest step that has one."""
+        while self.steps:
+            if (call := self.steps[-1].first()) is not None:
+                return call
+            self.steps.pop()
+        return None
+
+
+@dataclass(slots=True)
 class CallPairing:
     """The calls made so far. `add_step` for every step that may call, in order; `find_call` for every result.
 
@@ -30,65 +60,80 @@ class CallPairing:
     that name, in the newest step that has one; else the oldest unanswered call of the last step; else none: an orphan.
     """
 
-    _by_id: dict[str, list[MadeCall]] = field(default_factory=dict)
-    _by_name: dict[str, list[MadeCall]] = field(default_factory=dict)
-    _last: list[MadeCall] = field(default_factory=list)
+    _by_id: dict[str, _Waiting] = field(default_factory=dict)
+    _by_name: dict[str, _Named] = field(default_factory=dict)
+    _last: _Waiting = field(default_factory=_Waiting)
 
     def add_step(self, step: int, calls: Iterable[ToolCall]) -> None:
         """step: the place of the step, given back by `find_call`."""
-        self._last = [MadeCall(step, place, call.id or None, call.name) for place, call in enumerate(calls)]
-        for call in self._last:
+        made = [MadeCall(step, place, call.id or None, call.name) for place, call in enumerate(calls)]
+        self._last = _Waiting(made)
+        for call in made:
             if call.id:
-                same = self._by_id.setdefault(call.id, [])
-                if same and same[0].step != step:
-                    same.clear()
-                same.append(call)
-            self._by_name.setdefault(call.name, []).append(call)
+                same = self._by_id.get(call.id)
+                if same is None or same.calls[0].step != step:
+                    same = self._by_id[call.id] = _Waiting()
+                same.calls.append(call)
+            named = self._by_name.setdefault(call.name, _Named(call))
+            if not named.steps or named.steps[-1].calls[0].step != step:
+                named.steps.append(_Waiting())
+            named.newest = call
+            named.steps[-1].calls.append(call)
 
     def find_call(self, call_id: str | None, name: str | None = None) -> MadeCall | None:
         """The call that a result answers; None for an orphan."""
-        call = self._named(call_id, name)
+        call = self._find(call_id, name)
         if call is not None:
             call.answered = True
         return call
 
     def find_function(self, name: str) -> MadeCall | None:
         """The newest call of that name: how results of `function_call`, which has no ids, are tied."""
-        called = self._by_name.get(name)
-        if not called:
+        named = self._by_name.get(name)
+        if named is None:
             return None
-        called[-1].answered = True
-        return called[-1]
+        named.newest.answered = True
+        return named.newest
 
-    def _named(self, call_id: str | None, name: str | None) -> MadeCall | None:
+    def _find(self, call_id: str | None, name: str | None) -> MadeCall | None:
         same = self._by_id.get(call_id) if call_id else None
-        if same:
-            return next((call for call in same if not call.answered), same[-1])
-        waiting = [call for call in self._by_name.get(name or "", ()) if not call.answered]
-        if waiting:
-            return next(call for call in waiting if call.step == waiting[-1].step)
-        return next((call for call in self._last if not call.answered), None)
+        if same is not None:
+            return same.first() or same.calls[-1]
+        named = self._by_name.get(name or "")
+        return (named.first() if named is not None else None) or self._last.first()
 
 
-def with_result(step: Step, result: ObservationResult, call: MadeCall) -> Step:
-    """The step with one more result, of this call of its own."""
-    answered = replace(step, observation=(*step.observation, result))
-    if call_place(answered, len(step.observation)) == call.place:
-        return answered
-    placed = replace(result, extra=result.extra | {_PLACE: call.place})
-    return replace(step, observation=(*step.observation, placed))
+def with_results(step: Step, answers: Sequence[tuple[ObservationResult, MadeCall]]) -> Step:
+    """The step with results of its own calls."""
+    before = call_places(step)
+    answered = replace(step, observation=(*step.observation, *(result for result, _ in answers)))
+    return with_places(answered, [*before, *(call.place for _, call in answers)])
 
 
-def call_place(step: Step, index: int) -> int | None:
-    """The place of the call that the step's observation `index` answers; None in a step without calls."""
+def with_places(step: Step, places: Sequence[int | None]) -> Step:
+    """The step with the place of the call of each result, written where neither id nor order tells it."""
+    told = call_places(step)
+    if told == list(places):
+        return step
+    placed = (
+        result if wanted in (None, place) else replace(result, extra=result.extra | {_PLACE: wanted})
+        for result, place, wanted in zip(step.observation, told, places, strict=True)
+    )
+    return replace(step, observation=tuple(placed))
+
+
+def call_places(step: Step) -> list[int | None]:
+    """For each result of the step, the place of the call that it answers; None in a step without calls."""
     if not step.tool_calls:
-        return None
-    result, last = step.observation[index], len(step.tool_calls) - 1
-    named = result.extra.get(_PLACE)
-    if isinstance(named, int) and 0 <= named <= last:
-        return named
-    places = [place for place, call in enumerate(step.tool_calls) if call.id and call.id == result.call_id]
-    return places[-1] if places else min(index, last)
+        return [None] * len(step.observation)
+    last = len(step.tool_calls) - 1
+    by_id = {call.id: place for place, call in enumerate(step.tool_calls) if call.id}
+    found: list[int | None] = []
+    for index, result in enumerate(step.observation):
+        named = result.extra.get(_PLACE)
+        is_named = isinstance(named, int) and 0 <= named <= last
+        found.append(named if is_named else by_id.get(result.call_id or "", min(index, last)))
+    return found
 
 
 def has_orphans(steps: Sequence[Step]) -> bool:

@@ -14,7 +14,7 @@ from jinja2 import TemplateError
 from workers.errors import RewardError
 from workers.schema import Step, ToolCall
 from workers.schema.patterns import TextPattern, quote
-from workers.schema.tool_results import call_place
+from workers.schema.tool_results import call_places
 from workers.text.segments import parts_text
 
 Message = dict[str, Any]
@@ -108,9 +108,9 @@ class Dialect:
                 for id_, c in zip(ids, calls, strict=True)
             ]
         results = []
-        for place, result in enumerate(step.observation):
+        places = call_places(step) if calls else [None] * len(step.observation)
+        for result, call in zip(step.observation, places, strict=True):
             result_message = self._message("tool" if calls else "user", parts_text(result.content))
-            call = call_place(step, place) if calls else None
             if call is not None:
                 result_message |= {"tool_call_id": ids[call], "name": self._plain(calls[call].name)}
             results.append(result_message)

@@ -18,6 +18,7 @@ from apps.trajectories.attachments import restore_attachments
 from workers.schema import ObservationResult, Part, PreferenceRecord, Step, Trajectory
 from workers.schema.atif_model import ARGUMENTS_TEXT
 from workers.schema.records import KIND_OF, FeedbackRecord
+from workers.schema.tool_results import call_places
 
 Message = dict[str, Any]
 LeftOut = Counter[str]  # reason to number of records or images
@@ -123,15 +124,16 @@ def _step_messages(step: Step) -> Iterator[Message]:
             for call in step.tool_calls
         ]
     yield message
-    yield from (_result_message(step, place, result) for place, result in enumerate(step.observation))
+    for result, place in zip(step.observation, call_places(step), strict=True):
+        yield _result_message(step, place, result)
 
 
-def _result_message(step: Step, place: int, result: ObservationResult) -> Message:
+def _result_message(step: Step, place: int | None, result: ObservationResult) -> Message:
+    """place: of the call that it answers."""
     content = _content(result.content)
-    if not step.tool_calls:
+    if place is None:
         return {"role": "user", "content": content}
-    ids = [call.id for call in step.tool_calls]
-    call = step.tool_calls[ids.index(result.call_id) if result.call_id in ids else min(place, len(ids) - 1)]
+    call = step.tool_calls[place]
     named = {"tool_call_id": call.id} if call.id else {}
     return {"role": "tool"} | named | {"name": call.name, "content": content}
 

@@ -82,13 +82,14 @@ def test_items_give_the_reward_of_the_call_its_result_and_the_answer(http, endpo
     assert len(steps[0].observation) == (name != "web search")
 
 
-def test_items_that_are_none_are_named_or_refused(http, endpoint) -> None:
+def test_items_of_unknown_kinds_are_named(http, endpoint) -> None:
     tools = {"type": "mcp_list_tools", "id": "l", "tools": []}
     row = {"responses_create_params": {"input": QUESTION}, "response": {"output": [tools]}}
     reply = http.post(f"/compat/nemo-gym/{endpoint}/verify", json=row)
     assert "unread:mcp_list_tools" in reply.headers["X-Touchstone-Flags"]
-    refused = http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [{"messages": [tools]}]})
-    assert refused.status_code == 422 and "'mcp_list_tools'" in refused.json()["detail"]
+    messages = [{"role": "user", "content": QUESTION}, tools, {"role": "assistant", "content": "No idea."}]
+    (found,) = score_results(http, endpoint, {"messages": messages})
+    assert found["flags"] == ["unread:items"]
 
 
 def test_what_an_item_of_the_responses_api_holds_and_no_model_reads_is_named(http, endpoint) -> None:

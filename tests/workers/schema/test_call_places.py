@@ -1,9 +1,14 @@
 """Tool results of TRL, which have no ids, and the place of the call that each answers."""
 
+import json
+import time
 from typing import Any
 
 import pytest
 
+from apps.datasets.exports.conversations import conversation_messages
+from apps.trajectories.formats import openai
+from apps.trajectories.openai_documents import to_document
 from workers.errors import InvalidRecord
 from workers.schema import (
     ScoreInput,
@@ -15,7 +20,8 @@ from workers.schema import (
     to_atif,
     to_messages,
 )
-from workers.schema.tool_results import call_place, has_orphans
+from workers.schema.reading_flags import reading_flags
+from workers.schema.tool_results import call_places, has_orphans
 from workers.text.dialect import Dialect
 
 Json = dict[str, Any]
@@ -39,8 +45,7 @@ def pairs(*messages: Json) -> list[tuple[str, str]]:
     """Each result with the name of its call; "" for an orphan."""
     found = []
     for step in from_messages([USER, *messages]):
-        for index, result in enumerate(step.observation):
-            place = call_place(step, index)
+        for place, result in zip(call_places(step), step.observation, strict=True):
             name = "" if place is None else step.tool_calls[place].name
             found.append((str(result.content[0].text), name))
     return found
@@ -110,3 +115,66 @@ def test_a_model_is_shown_which_call_a_result_answers() -> None:
     messages = [asks("look", "find"), tool("b", name="find"), tool("a", name="look")]
     shown = dialect.messages(from_messages([USER, *messages]))[1][1:]
     assert [(message["name"], message["content"]) for message in shown] == [("find", "b"), ("look", "a")]
+
+
+@pytest.mark.parametrize("ids", [False, True])
+def test_pairing_takes_time_in_proportion_to_the_results(ids: bool) -> None:
+    """10,000 calls of one step and their results took half a minute."""
+    count = 10_000
+    fields = [{"tool_call_id": f"c{place}"} if ids else {"name": "look"} for place in range(count)]
+    before = time.process_time()
+    found = pairs(asks(*["look"] * count, ids=ids), *(tool("x", **each) for each in fields))
+    assert len(found) == count
+    assert time.process_time() - before < 3
+
+
+def test_exports_name_the_call_that_a_result_answers() -> None:
+    """By its place, where the calls have no ids and results come in another order."""
+    messages = [USER, asks("look", "find"), tool("b", name="find"), tool("a", name="look")]
+    trajectory = Trajectory(steps=from_messages(messages), task=Task(id="t"))
+    assert [message["name"] for message in conversation_messages(trajectory)[2:]] == ["find", "look"]
+    document = to_document(trajectory)
+    ids = [call["id"] for call in document["messages"][1]["tool_calls"]]
+    assert [message["tool_call_id"] for message in document["messages"][2:]] == ids[::-1]
+    back = openai.read(json.loads(json.dumps(document)))
+    assert call_places(back.steps[1]) == [1, 0]
+    assert back.content_hash == trajectory.content_hash
+
+
+def test_calls_of_both_fields_are_read() -> None:
+    called = asks("look", ids=True) | {"function_call": {"name": "find", "arguments": "{}"}}
+    assert [call.name for call in from_messages([USER, called])[1].tool_calls] == ["look", "find"]
+    same = asks("look", ids=True) | {"function_call": {"name": "look", "arguments": "{}"}}
+    assert [call.id for call in from_messages([USER, same])[1].tool_calls] == ["c0"]
+
+
+def test_reasoning_next_to_thinking_blocks_is_read() -> None:
+    blocks = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Yes."}]
+    said = {"role": "assistant", "content": blocks, "reasoning_content": "First, look."}
+    assert from_messages([USER, said])[1].reasoning == "First, look.\nHm."
+    assert from_messages([USER, said | {"reasoning_content": "Hm."}])[1].reasoning == "Hm."
+
+
+def test_a_type_next_to_the_fields_of_a_chat_message_makes_no_item_of_it() -> None:
+    typed = {"type": "message"}
+    messages = [USER | typed, asks("look", ids=True) | typed, tool("sent", tool_call_id="c0") | typed]
+    step = from_messages(messages)[1]
+    assert [call.name for call in step.tool_calls] == ["look"]
+    assert step.observation[0].call_id == "c0"
+    assert "type" not in step.extra.get("message", {})
+    item = {
+        "type": "message",
+        "id": "m1",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Hi"}],
+    }
+    assert from_messages([USER, item])[1].text == "Hi"
+
+
+def test_an_item_of_an_unknown_kind_is_text_and_named() -> None:
+    item = {"type": "mcp_list_tools", "id": "x1", "server_label": "desk", "tools": []}
+    parsed = parse_item({"prompt": [USER, item], "response": "Yes."})
+    assert isinstance(parsed.content, Trajectory)
+    step = parsed.content.steps[1]
+    assert (step.source, json.loads(step.observation[0].content[0].text or "")) == ("environment", item)
+    assert "unread:items" in reading_flags(parsed, reads_reference=False)
