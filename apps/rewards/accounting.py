@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from apps.rewards.models import (
     Endpoint,
+    PolicyRunVersion,
     Release,
     ReleaseRollup,
     ScoreFlagCount,
@@ -33,6 +34,7 @@ from apps.rewards.usage import (
 from workers.schema import ScoreInput, Trajectory, item_json
 
 RECEIPTS_KEPT = timedelta(hours=1)
+RUN_VERSIONS_KEPT = timedelta(days=90)
 _HISTOGRAMS = ("latency", "rewards")
 _KEYS = ("endpoint_id", "hour", "version", "caller", "run", "policy_version")
 
@@ -87,9 +89,26 @@ def write_usage(
     return True
 
 
+def store_run_version(*, endpoint: int, run: str, version: int) -> int | None:
+    """The version that scored the run before, where it was another: to one of those who store the same, else None."""
+    table = PolicyRunVersion._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH before AS (SELECT version FROM {table} WHERE endpoint_id = %s AND run = %s) "  # noqa: S608
+            f"INSERT INTO {table} AS row (endpoint_id, run, version, at) "
+            f"SELECT id, %s, %s, now() FROM {Endpoint._meta.db_table} WHERE id = %s "
+            "ON CONFLICT (endpoint_id, run) DO UPDATE SET version = excluded.version, at = excluded.at "
+            "WHERE row.version <> excluded.version RETURNING (SELECT version FROM before)",
+            [endpoint, run, run, version, endpoint],
+        )
+        found = cursor.fetchone()
+    return None if found is None else found[0]
+
+
 def delete_expired() -> None:
-    """Delete receipts and samples that are past their retention."""
+    """Delete receipts, samples and versions of policy runs that are past their retention."""
     now = timezone.now()
+    PolicyRunVersion.objects.filter(at__lt=now - RUN_VERSIONS_KEPT).delete()
     ScoreReceipt.objects.filter(at__lt=now - RECEIPTS_KEPT).delete()
     ScoreSample.objects.filter(
         endpoint__sample_share=0

@@ -211,6 +211,21 @@ class ScoreFlagCount(models.Model):
         return f"{self.endpoint} {self.hour:%Y-%m-%d %H}h {self.flag}"
 
 
+class PolicyRunVersion(models.Model):
+    """The version that last scored a policy run, so that every process announces a change once. at: of the change."""
+
+    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="run_versions")
+    run = models.CharField(max_length=200)
+    version = models.PositiveIntegerField()
+    at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["endpoint", "run"], name="policy_run_version_once")]
+
+    def __str__(self) -> str:
+        return f"{self.run} by {self.endpoint}@{self.version}"
+
+
 class ScoreReceipt(models.Model):
     """Something that is counted once: a request that may be repeated, or a batch of counts. Kept for an hour."""
 

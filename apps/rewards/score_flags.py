@@ -2,6 +2,7 @@
 
 MEANINGS = {
     "truncated": "The input is longer than the model reads, so a part of it was left out.",
+    "task_cut": "The task is too long, so a part of it was left out. Compare only answers with equal task_tokens.",
     "uncertain": "The ensemble's members disagree about this input.",
     "out_of_distribution": "The input is unlike the model's training data.",
     "template_rewrites": "The model's chat template changes earlier steps when the next one comes.",

@@ -20,7 +20,7 @@ class Result:
     reward: the final value, on the reward scale (0 is the training median, 1 one standard deviation above it),
     transforms included. raw, baseline, steps: the model's own units; steps by agent_step, summing to raw - baseline
     for the aggregations `value` and `sum`. std: the ensemble's disagreement, on the reward scale. critiques: of
-    judges, by component, where they were requested.
+    judges, by component, where they were requested. task_tokens: what the task was cut to, if it was (`task_cut`).
     """
 
     reward: float
@@ -34,6 +34,7 @@ class Result:
     tokens: int
     cached_tokens: int
     critiques: dict[str, str] = field(default_factory=dict)
+    task_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,7 @@ def _result(raw: Mapping[str, Any]) -> Result:
         tokens=int(raw["tokens"]),
         cached_tokens=int(raw["cached_tokens"]),
         critiques=dict(raw.get("critiques") or {}),
+        task_tokens=raw.get("task_tokens"),
     )
 
 

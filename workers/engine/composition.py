@@ -25,7 +25,7 @@ class ItemScore:
     reward scale, 0 being at `zero`; steps: as bounded as the reward is. step_scores: of process rewards (aggregations
     mean and min), each step's own score, treated as a reward is. critiques: by component, of models that write and of
     judges. preferred: of two that were compared by a model that can, how likely this one is the better. cut_tokens: of
-    the input, not read by the first model.
+    the input, not read by the first model. task_tokens: what the task was cut to, if it was.
     """
 
     reward: float
@@ -41,6 +41,7 @@ class ItemScore:
     tokens: int = 0
     cached_tokens: int = 0
     cut_tokens: int = 0
+    task_tokens: int | None = None
     criteria: dict[str, float] | None = None
     step_scores: tuple[float, ...] = ()
     critiques: dict[str, str] = field(default_factory=dict)

@@ -67,6 +67,11 @@ class Prepared:
         batch = next(iter(self.rendered.values()), None)
         return 0 if batch is None else getattr(batch[index], "cut", 0)
 
+    def task_tokens(self, index: int) -> int | None:
+        """The tokens that the task of an item was cut to, the smallest of all models; None where it is whole."""
+        rooms = [getattr(batch[index], "task_room", None) for batch in self.rendered.values()]
+        return min((room for room in rooms if room is not None), default=None)
+
     @property
     def truncated(self) -> int | None:
         """The first item that is longer than a model or judge reads."""
@@ -323,17 +328,20 @@ class Version:
         combined = combine(self._weighted, scores)
         criterion_model = self.criterion_model if prepared.request_criteria else None
         is_truncated = bool(prepared.truncated_for_judge) and prepared.truncated_for_judge[index]
+        task_tokens = prepared.task_tokens(index)
         score = apply(
             self.spec.transforms,
             combined,
             is_additive=self.aggregation not in ("mean", "min"),
             flags=(
                 *self._flags(models, combined.std, steps, is_truncated=is_truncated),
+                *("task_cut",) * (task_tokens is not None),
                 *prepared.flags[index],
             ),
             tokens=sum(score.tokens for score in models.values()),
             cached_tokens=sum(score.cached_tokens for score in models.values()),
             cut_tokens=prepared.cut_tokens(index),
+            task_tokens=task_tokens,
             criteria=None
             if criterion_model is None
             else {name: models[criterion_model].criteria[name] for name in prepared.request_criteria},

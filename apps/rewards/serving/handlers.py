@@ -34,7 +34,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 async def score(request: Request) -> Response:
     response = await _respond(request, parse_score)
-    return _answer(request, response, response.to_json())
+    return _answer(response, response.to_json())
 
 
 async def compare(request: Request) -> Response:
@@ -43,7 +43,7 @@ async def compare(request: Request) -> Response:
     first, second = response.scores
     probability = logistic(first.raw - second.raw) if first.preferred is None else first.preferred
     document = response.to_json(probability=probability, margin=first.reward - second.reward)
-    return _answer(request, response, document)
+    return _answer(response, document)
 
 
 async def rank(request: Request) -> Response:
@@ -51,19 +51,19 @@ async def rank(request: Request) -> Response:
     response = await _respond(request, _parse_ranking)
     rewards = response.rewards
     order = sorted(range(len(rewards)), key=lambda index: -rewards[index])
-    return _answer(request, response, response.to_json(order=order, rewards=rewards))
+    return _answer(response, response.to_json(order=order, rewards=rewards))
 
 
 async def critique(request: Request) -> Response:
     """As `score`, with the critiques of each model or judge that writes them."""
     response = await _respond(request, _parse_with_critiques)
-    return _answer(request, response, response.to_json(with_critiques=True))
+    return _answer(response, response.to_json(with_critiques=True))
 
 
 async def advantages(request: Request) -> Response:
     response = await _respond(request, parse_advantages)
     document = await _state(request).run_in_parser_pool(advantages_reply, response)
-    return _answer(request, response, document)
+    return _answer(response, document)
 
 
 async def try_spec(request: Request) -> Response:
@@ -77,7 +77,7 @@ def wired(wire: Wire) -> Handler:
 
     async def handle(request: Request) -> Response:
         response = await _respond(request, wire.parse, query_key=True)
-        reply = _answer(request, response, wire.reply(response))
+        reply = _answer(response, wire.reply(response))
         if response.flags:
             reply.headers["X-Touchstone-Flags"] = ",".join(response.flags)
         return reply
@@ -127,6 +127,9 @@ async def _respond(request: Request, parse: Parse, *, query_key: bool = False) -
         log.refused(500)
         raise
     log.answered(response)
+    if (run := response.request.tags.run) is not None:
+        key = (target.deployment.info.pk, run)
+        response.version_before = await state.run_versions.change(key, response.version)
     state.shadow.offer(target.deployment, response, caller)
     return response
 
@@ -139,16 +142,13 @@ def _pinned(asked: ScoreRequest, request: Request) -> ScoreRequest:
     return replace(asked, version=version)
 
 
-def _answer(request: Request, response: ScoreResponse, document: Any) -> Response:
+def _answer(response: ScoreResponse, document: Any) -> Response:
     """The reply, with the version that answered, and a warning where that changed within the policy run."""
     reply = _json(document)
     reply.headers["X-Touchstone-Version"] = str(response.version)
-    run = response.request.tags.run
-    if run is not None:
-        state = _state(request)
-        key = (response.project, response.endpoint, run)
-        if (before := state.run_versions.change(key, response.version)) is not None:
-            reply.headers["X-Touchstone-Warning"] = change_warning(run, before, response.version)
+    run, before = response.request.tags.run, response.version_before
+    if run is not None and before is not None:
+        reply.headers["X-Touchstone-Warning"] = change_warning(run, before, response.version)
     return reply
 
 

@@ -188,9 +188,10 @@ def _schemas() -> Json:
                 "options": {"type": "object", "properties": dict.fromkeys(OPTIONS, option)},
             },
         ),
-        "Result": _object(result_fields),
+        "Result": _object(result_fields, {"task_tokens": _COUNT}),
         "Critiqued": _object(
-            result_fields | {"critiques": {"type": "object", "additionalProperties": {"type": "string"}}}
+            result_fields | {"critiques": {"type": "object", "additionalProperties": {"type": "string"}}},
+            {"task_tokens": _COUNT},
         ),
         "Usage": _object(
             {

@@ -16,7 +16,7 @@ class ScoreResponse:
     items: as the version that scored them reads them. sent_items: as they were sent, for another version to read.
 
     release: the open one; None where one version was asked for. by_candidate: places of the items that its candidate
-    scored. usage: as the reply has it.
+    scored. version_before: the one that scored the policy run before, where it was another. usage: as the reply has it.
     """
 
     endpoint: str
@@ -28,6 +28,7 @@ class ScoreResponse:
     scores: list[ItemScore]
     seconds: float
     release: ReleaseInfo | None = None
+    version_before: int | None = None
     by_candidate: frozenset[int] = frozenset()
     usage: dict[str, Any] = field(init=False)
 
@@ -87,6 +88,7 @@ class ScoreResponse:
                 "flags": score.flags,
                 "tokens": score.tokens,
                 "cached_tokens": score.cached_tokens,
+                **({} if score.task_tokens is None else {"task_tokens": score.task_tokens}),
                 **({"critiques": score.critiques} if with_critiques else {}),
             }
             for score in self.scores

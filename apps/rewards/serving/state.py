@@ -131,6 +131,7 @@ async def running_state(load: Load) -> AsyncIterator[ServiceState]:
         await asyncio.to_thread(judges.close)
         await asyncio.to_thread(state.listener.close)
         await asyncio.to_thread(state.usage.close)
+        state.run_versions.close()
         parsers.shutdown(wait=False, cancel_futures=True)
         for engine in state.deployments.batchers:
             await asyncio.to_thread(engine.close)

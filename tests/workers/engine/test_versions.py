@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.workers.engine.fakes import FakeModel
+from tests.workers.engine.fakes import FakeModel, FakeRendered
 from tests.workers.judge.judges import decoder, writer
 from workers.engine import Batcher, ItemScore, ServedModel, Version
 from workers.errors import RewardError
@@ -243,3 +244,24 @@ def test_a_spec_is_frozen() -> None:
     spec = EndpointSpec((RewardModelPart(name="main", model="p/m@1"),))
     with pytest.raises(AttributeError):
         spec.components = ()  # type: ignore[misc]
+
+
+@dataclass(frozen=True)
+class CutRendered(FakeRendered):
+    task_room: int | None = None
+
+
+class CuttingModel(FakeModel):
+    """Cuts the task of texts that begin with "long" to as many tokens as they have letters."""
+
+    def render(self, content: Any, *, session: Any = None) -> FakeRendered:
+        rendered = super().render(content, session=session)
+        room = len(content.text) if content.text.startswith("long") else None
+        return CutRendered(rendered.steps, truncated=room is not None, task_room=room)
+
+
+def test_a_cut_of_the_task_is_flagged_with_its_tokens(batcher) -> None:
+    version = make_version(batcher, CuttingModel(), CuttingModel())
+    whole, cut = score(version, "abc", "long one")
+    assert (whole.task_tokens, cut.task_tokens) == (None, 8)
+    assert "task_cut" in cut.flags and "task_cut" not in whole.flags

@@ -76,6 +76,18 @@ def test_a_group_that_fits_is_left_alone() -> None:
     assert rendered["m"] == before
 
 
+def test_answers_with_equal_task_tokens_were_shown_the_same_task() -> None:
+    """Also in separate requests: what `task_tokens` of a result tells the caller."""
+    made = renderer(400)
+    by_room: dict[int | None, set[tuple]] = {}
+    for length in range(0, 240, 12):
+        rendered = made.render(answered(WORDS * 18, "yes " * (length + 1)))
+        by_room.setdefault(rendered.task_room, set()).add(_task(rendered))
+    assert len(by_room) > 1
+    assert all(len(tasks) == 1 for tasks in by_room.values())
+    assert made.render(answered("Hello.", "yes")).task_room is None
+
+
 class _Renders:
     def __init__(self, made) -> None:
         self.made = made
