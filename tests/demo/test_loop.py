@@ -66,7 +66,7 @@ def test_the_key_is_kept_until_it_is_revoked(project: Project, owner: User, home
     assert loop.make_key(project, owner) != secret
 
 
-def test_the_sample_is_loaded_once(project: Project, owner: User) -> None:
+def test_the_sample_is_loaded_once_and_frozen_with_the_held_out_tasks(project: Project, owner: User) -> None:
     first = loop.load_sample(project, owner)
     rows = [model.objects.count() for model in (Trajectory, Item, Annotation, Preference, Comment)]
     second = loop.load_sample(project, owner)
@@ -77,9 +77,6 @@ def test_the_sample_is_loaded_once(project: Project, owner: User) -> None:
     assert set(Annotation.objects.values_list("origin", flat=True)) == {"simulated"}
     assert AuditEvent.objects.filter(project=project, verb="trajectories.imported").count() == 1
 
-
-def test_the_sample_is_frozen_with_the_held_out_tasks(project: Project, owner: User) -> None:
-    loop.load_sample(project, owner)
     campaign = loop.make_campaign(project, owner)
     assert loop.make_campaign(project, owner) == campaign
     assert Campaign.objects.get(pk=campaign.pk).items.count() == len(TASKS)
