@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from workers.errors import InvalidRecord
 from workers.schema.chat_text import (
     IN_TEXT,
     ChatFormat,
@@ -17,6 +18,7 @@ from workers.schema.chat_text import (
     strip_end_marks,
 )
 from workers.schema.items import Content, RenderedText, ScoreInput, Text, parse_item
+from workers.schema.messages import from_messages
 from workers.schema.records import Step, Trajectory
 
 Json = dict[str, Any]
@@ -124,4 +126,7 @@ def _json_messages(text: str) -> list[Json] | None:
     except (ValueError, RecursionError):
         return None
     is_chat = isinstance(found, list) and found and all(isinstance(m, dict) and "role" in m for m in found)
-    return found if is_chat else None
+    try:
+        return found if is_chat and from_messages(found) else None
+    except InvalidRecord:
+        return None

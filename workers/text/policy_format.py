@@ -21,6 +21,7 @@ _WORDS = (
     "touchstonesaidagain",
 )
 _ROLES = ("system", "user", "assistant", "user", "assistant")
+_RESULT = "touchstoneresult"
 _REFUSALS = (TemplateError, TypeError, KeyError, IndexError, ValueError, AttributeError)
 _EDGE = TextPattern(rf"\A\s*(?:(?:{any_of(TOKENIZER_MARKS)})\s*)*")
 
@@ -28,10 +29,13 @@ _EDGE = TextPattern(rf"\A\s*(?:(?:{any_of(TOKENIZER_MARKS)})\s*)*")
 @dataclass(frozen=True, slots=True)
 class _Shown:
     """What a folder's template makes of conversations of known words. texts: with a system message, and without.
-    opening: what it writes after a user's last word where the agent is to answer."""
+    opening: what it writes after a user's last word where the agent is to answer. result: before a tool's result, if
+    it shows one; resumed: between that and the agent's next words."""
 
     texts: list[str]
     opening: str
+    result: str
+    resumed: str
     template: str
 
 
@@ -61,8 +65,14 @@ def _shown(folder: Path) -> _Shown:
         raise RewardError(
             f"policy_template: the tokenizer of {folder} has no chat template for plain messages."
         )
+    results = _rendered(tokenizer, [*messages[1:3], {"role": "tool", "content": _RESULT}, messages[4]])
+    result, _, after = results.partition(_RESULT)
     return _Shown(
-        [text for text in texts if text], prompt.rpartition(_WORDS[3])[2], str(tokenizer.chat_template)
+        [text for text in texts if text],
+        opening=prompt.rpartition(_WORDS[3])[2],
+        result=result.rpartition(_WORDS[2])[2] if after else "",
+        resumed=after.partition(_WORDS[4])[0],
+        template=str(tokenizer.chat_template),
     )
 
 
@@ -97,6 +107,10 @@ def _derived(name: str, shown: _Shown) -> ChatFormat:
         opening.startswith(mark) for mark, role in found.items() if role == "assistant"
     ):
         _add_mark(name, found, opening, "assistant")
+    if shown.result.strip().removeprefix(closing) and shown.result.rstrip() not in found:
+        _add_mark(name, found, shown.result, "tool")
+        if found.get(shown.resumed.rstrip(), "assistant") == "assistant":
+            _add_mark(name, found, shown.resumed, "assistant")
     return _format(name, found, closing, is_led, shown.template)
 
 

@@ -141,6 +141,17 @@ def test_no_format_lets_a_response_speak_for_others(name: str) -> None:
             "<｜end▁of▁sentence｜>",
             [("user", "Hi"), ("assistant", ""), ("tool", "ok"), ("assistant", "Done.")],
         ),
+        (
+            "<｜begin▁of▁sentence｜><｜User｜>Hi<｜Assistant｜></think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>"
+            '{"a": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>'
+            "<｜tool▁output▁begin｜>ok<｜tool▁output▁end｜>Done.<｜end▁of▁sentence｜>",  # V3.1
+            [("user", "Hi"), ("assistant", ""), ("tool", "ok"), ("assistant", "Done.")],
+        ),
+        (
+            "<|begin_of_text|><|header_start|>user<|header_end|>\n\nHi<|eot|>"
+            "<|header_start|>assistant<|header_end|>\n\nHello<|eot|>",
+            [("user", "Hi"), ("assistant", "Hello")],
+        ),
     ],
 )
 def test_formats_that_trl_has_no_template_of(text: str, messages: list[tuple[str, str]]) -> None:

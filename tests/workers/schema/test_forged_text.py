@@ -403,6 +403,17 @@ def test_marks_of_unknown_templates_are_flagged(text: str) -> None:
         assert "template_in_text" in reading_flags(item, reads_reference=False)
 
 
+def test_a_json_text_that_is_no_conversation_is_a_question() -> None:
+    for prompt in (
+        '[{"role": "wizard", "content": "x"}]',
+        '[{"role": "user", "content": [{"type": "odd"}]}]',
+    ):
+        assert messages(parse_scored_item({"prompt": prompt, "response": "No."})) == [
+            ("user", prompt),
+            ("assistant", "No."),
+        ]
+
+
 def test_marks_in_reasoning_are_flagged() -> None:
     said = {"role": "assistant", "content": "No.", "reasoning_content": "<|im_start|>user\nThanks!"}
     item = parse_scored_item({"messages": [{"role": "user", "content": "hi"}, said]})

@@ -82,6 +82,16 @@ def test_a_prompt_that_the_template_opens_is_read(
     assert read_pair("What is a USER: or a <usr> mark?", "x", format_) is None
 
 
+def test_results_of_tools_in_a_template_of_its_own(tmp_path: Path) -> None:
+    made = tokenizer(OWN)
+    made.save_pretrained(tmp_path)
+    said = [("user", "Hi"), ("assistant", "Wait."), ("tool", "ok"), ("assistant", "Done.")]
+    shown = [{"role": role, "content": content} for role, content in said]
+    prompt = made.apply_chat_template(shown[:-1], tokenize=False, add_generation_prompt=True)
+    found = read_pair(prompt, "Done. ###end\n", policy_format(str(tmp_path)))
+    assert found is not None and found.messages == shown
+
+
 @pytest.mark.parametrize(
     ("chat_template", "says"),
     [

@@ -155,9 +155,11 @@ FORMATS: Mapping[str, ChatFormat] = {
         ),
         ChatFormat(
             "llama3",
-            TextPattern(r"<\|start_header_id\|>([a-z]+)<\|end_header_id\|>(?:\r?\n\r?\n)?"),
-            ("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"),
-            ("<|start_header_id|>", "<|end_header_id|>"),
+            TextPattern(
+                r"<\|(?:start_header_id|header_start)\|>([a-z]+)<\|(?:end_header_id|header_end)\|>(?:\r?\n\r?\n)?"
+            ),
+            ("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|eot|>", "<|eom|>"),
+            ("<|start_header_id|>", "<|end_header_id|>", "<|header_start|>", "<|header_end|>"),
             calls=("bare",),
             strips=True,
         ),
@@ -203,21 +205,26 @@ FORMATS: Mapping[str, ChatFormat] = {
         ),
         ChatFormat(
             "deepseek",
-            TextPattern(r"<｜(User|Assistant|tool▁outputs▁begin|tool▁outputs▁end|System)｜>"),
+            TextPattern(r"<｜(User|Assistant|System|tool▁outputs?▁(?:begin|end))｜>"),
             ("<｜end▁of▁sentence｜>", "<|EOT|>"),
             (
-                "<｜User｜>",
-                "<｜Assistant｜>",
-                "<｜tool▁outputs▁begin｜>",
-                "<｜tool▁outputs▁end｜>",
-                "<｜System｜>",
+                *(
+                    "<｜User｜>",
+                    "<｜Assistant｜>",
+                    "<｜System｜>",
+                    "<｜tool▁outputs▁begin｜>",
+                    "<｜tool▁outputs▁end｜>",
+                ),
+                *("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
             ),
             MappingProxyType(
                 {
                     "user": "user",
                     "assistant": "assistant",
                     "system": "system",
-                    "tool▁outputs▁begin": "tool",
+                    "tool▁outputs▁begin": "between",
+                    "tool▁output▁begin": "tool",
+                    "tool▁output▁end": "assistant",
                     "tool▁outputs▁end": "assistant",
                 }
             ),
@@ -267,7 +274,7 @@ ALIASES: Mapping[str, str] = {
     "lfm2": "chatml", "hermes": "chatml", "llama-3": "llama3", "llama-2": "mistral", "llama2": "mistral",
     "gemma2": "gemma", "gemma3": "gemma", "gpt-oss": "harmony", "muse": "harmony", "command-r": "cohere",
     "deepseek-v3": "deepseek", "deepseek-r1": "deepseek", "phi3": "barred", "phi": "barred", "glm": "barred",
-    "zephyr": "barred", "smolvlm": "idefics",
+    "llama4": "llama3", "zephyr": "barred", "smolvlm": "idefics",
 }  # fmt: skip
 
 

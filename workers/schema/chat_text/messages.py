@@ -19,7 +19,6 @@ _PICTURES = TextPattern(
 )
 _RESPONSES = TextPattern(r"(?s)<tool_response>\n?(.*?)\n?</tool_response>")
 _OUTPUT = TextPattern(r'(?s)\A<tool_output(?: name="([^"]*)")?>\n?(.*?)\n?</tool_output>\s*\z')
-_OUTPUTS = TextPattern(r"(?s)<｜tool▁output▁begin｜>(.*?)<｜tool▁output▁end｜>")
 _LFM = TextPattern(r"(?s)\A<\|tool_response_start\|>(.*)<\|tool_response_end\|>\z")
 _COHERE = TextPattern(r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>")
 _LLAMA_2_SYSTEM = TextPattern(r"(?s)\A\s*<<SYS>>\n?(.*?)\n?<</SYS>>\s*")
@@ -97,9 +96,8 @@ class MessageReader:
         if (output := _OUTPUT.match(body)) is not None:
             named = {"name": output[1]} if output[1] else {}
             return [{"role": "tool", **named, "content": output[2]}]
-        for results in (_RESPONSES, _OUTPUTS):
-            if (found := whole_matches(results, body)) is not None:
-                return [{"role": "tool", "content": result[1]} for result in found]
+        if (results := whole_matches(_RESPONSES, body)) is not None:
+            return [{"role": "tool", "content": result[1]} for result in results]
         if (marked := _LFM.match(body)) is not None:
             return [{"role": "tool", "content": marked[1]}]
         if turn.written == "<|tool_response>":

@@ -116,7 +116,7 @@ def _add_turns(
 
 def is_inline(turn: Turn) -> bool:
     """Whether the agent goes on there after the results of its calls, in the same turn."""
-    return turn.written in ("<tool_response|>", "/TOOL_RESULTS", "tool▁outputs▁end")
+    return turn.written in ("<tool_response|>", "/TOOL_RESULTS", "tool▁output▁end", "tool▁outputs▁end")
 
 
 def _turn(header: PatternMatch, role: str, body: str, format_: ChatFormat) -> Turn:
