@@ -172,3 +172,11 @@ def test_what_of_an_eval_log_belongs_to_no_sample_is_named() -> None:
         record.pointer for record in read_records(io.BytesIO(zipped(log)), limit=LIMIT) if record.skipped
     }
     assert {"/summaries.json", "/reductions.json", "/header.json/plan", "/header.json/status"} <= skipped
+
+
+def test_a_picture_that_no_document_names_is_told() -> None:
+    data = zipped(
+        {"a.json": json.dumps({"screenshot": "b.png"}).encode(), "b.png": b"x", "c.png": b"y", "d.jpg": b"z"}
+    )
+    skipped = {record.pointer for record in read_records(io.BytesIO(data), limit=LIMIT) if record.skipped}
+    assert skipped == {"/c.png", "/d.jpg"}

@@ -206,3 +206,13 @@ def test_real_parquet_is_named(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "a.parquet")
     (found,) = read((tmp_path / "a.parquet").read_bytes())
     assert "the file is Parquet" in str(found.error)
+
+
+def test_damaged_utf_16_is_refused_with_its_place() -> None:
+    """It was rewritten: what the decoder did not know became U+FFFD."""
+    raw = lines({"text": "good"}, {"text": "bad x"}).decode().encode("utf-16")
+    at = raw.index("x".encode("utf-16-le"))
+    for data, place in ((raw[:at] + b"\x00\xd8" + raw[at + 2 :], at), (raw[:-1], len(raw) - 2)):
+        found = list(read_records(io.BytesIO(data), limit=2**20))
+        assert found[-1].error is not None
+        assert f"not UTF-16 at byte {place:,} of the file" in found[-1].error.message

@@ -153,13 +153,16 @@ def release_assignment(*, assignment: Assignment) -> None:
 
 @transaction.atomic
 def offer_skipped_items(*, campaign: Campaign) -> int:
-    """Give items that were skipped or flagged, and still need an annotation, to the same annotators once more; how
-    many items. Their drafts are there again."""
+    """Give items that were skipped, and still need an annotation, to the same annotators once more; how many items
+    someone gets. Their drafts are there again. Flagged items are faulty and wait for the manager."""
     left = Assignment.objects.filter(
         item__campaign=campaign,
         item__purpose=Item.Purpose.WORK,
-        state__in=[Assignment.State.SKIPPED, Assignment.State.FLAGGED],
+        state=Assignment.State.SKIPPED,
         is_adjudication=False,
+        annotations=None,  # what was annotated before is not given out again
+        annotator__user__is_active=True,
+        annotator__user__memberships__project=campaign.project_id,
     )
     wanting = Item.objects.filter(pk__in=left.values("item"), claimed_count__lt=F("overlap"))
     items = list(wanting.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))

@@ -82,6 +82,7 @@ def _parse_points_path(name: str) -> tuple[str, str, str] | None:
 
 _OTHER_SIDE = "what a person did, which follows from the agent's trajectory of the same run"
 _NOT_NAMED = "no run of the archive names the file"
+_UNNAMED_MEDIA = "no document of the archive names the file, or several files have the name"
 _OF_LOG = "belongs to the log, not to one sample"
 _SYSTEM_FILE = "written by the file manager of macOS or Windows"
 
@@ -230,6 +231,11 @@ class _Archive:
                     Record(number, record.raw, record.document, at + record.pointer, record.error),
                     entry.filename,
                 )
+        for entry in entries:
+            name = entry.filename.lower()
+            is_media = name.endswith(MEDIA_SUFFIXES) and not _is_of_system(name)
+            if is_media and entry.filename not in self._read_names:
+                yield Record(1, pointer=f"/{escape(entry.filename)}", skipped=_UNNAMED_MEDIA)
 
     def _with_pictures(self, record: Record, folder: str) -> Record:
         try:

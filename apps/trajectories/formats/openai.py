@@ -3,6 +3,7 @@
 {"id"?, "task"?: str | {"id", "instruction"?, "reference"?}, "agent"?: str | {"name", "version"?}, "messages": [...],
 "tools"?, "reward"?, "success"?, "metadata"?}; further keys are kept as metadata. Logs of calls keep the answer next to
 the messages, as `response` or `choices`, and requests of Anthropic the instructions as `system`: they are steps too.
+Of several choices the first is read; what is no answer there (the choices of a question, a grade) is kept as metadata.
 """
 
 from typing import Any
@@ -19,9 +20,8 @@ from apps.trajectories.formats.stated import (
     stated_success,
     stated_task_id,
 )
-from workers.errors import InvalidRecord
 from workers.schema import Step, Trajectory, clean, from_messages, parse_json
-from workers.schema.decode import finite, json_type_name, require_list, require_object
+from workers.schema.decode import finite, require_object
 from workers.schema.messages import build_trajectory
 
 SIGN = "a list of messages with `role`, or an object with `messages`"
@@ -34,9 +34,11 @@ READ = (
     "/*/reward",
 )
 _KNOWN = (
-    *("id", "task", "agent", "messages", "reward", "success", "metadata", "system", "response", "choices"),
+    *("id", "task", "agent", "messages", "reward", "success", "metadata", "system"),
     openai_documents.FIELD,
 )
+
+_ANSWERS = ("response", "choices")  # next to the messages
 
 
 def sniff(document: Any) -> bool:
@@ -67,14 +69,15 @@ def read(document: Any) -> Trajectory:
             steps, document[openai_documents.FIELD], pointer=f"/{openai_documents.FIELD}"
         )
     steps = with_system(_with_answer(steps, messages, document), document.get("system"))
-    return build_trajectory(steps, **common(document, known=_KNOWN), pointer="/messages")
+    answers = [key for key in _ANSWERS if _answer(document.get(key))[0]]
+    return build_trajectory(steps, **common(document, known=(*_KNOWN, *answers)), pointer="/messages")
 
 
 def common(document: dict[str, Any], *, known: tuple[str, ...]) -> dict[str, Any]:
     """What surrounds the steps. Outcomes go to the outcome, the rest to metadata; no model is shown either."""
     around, _ = clean({key: value for key, value in document.items() if key not in ("messages", "prompt")})
     name, version = read_agent(around.get("agent"))
-    response = around.pop("response", None)
+    response = around.get("response")
     answer = response if isinstance(response, dict) else {}
     metadata = require_object(around.get("metadata") or {}, pointer="/metadata")
     rest = {key: value for key, value in around.items() if key not in known}
@@ -110,14 +113,11 @@ def _with_answer(steps: tuple[Step, ...], messages: Any, document: dict[str, Any
     usage = document.get("usage")
     if isinstance(response, dict):
         usage = response.get("usage", usage)
-    for value, pointer in ((response, "/response"), (document.get("choices"), "/choices")):
-        if answer := _answer(value, pointer):
-            break
-    else:
-        return steps
+    found = ((f"/{key}", *_answer(document.get(key))) for key in _ANSWERS)
+    pointer, answer, within = next((each for each in found if each[1]), ("", [], ""))
     added = [
         replace(step, extra=step.extra | {"source_index": len(messages) + step.extra["source_index"]})
-        for step in from_messages(answer, pointer=pointer)
+        for step in from_messages(answer, pointer=pointer + within)
     ]
     agent = [index for index, step in enumerate(added) if step.source == "agent"]
     if not agent or _is_last(steps, added[0]):
@@ -136,20 +136,20 @@ def _is_last(steps: tuple[Step, ...], answer: Step) -> bool:
     )
 
 
-def _answer(value: Any, pointer: str) -> list[Any]:
-    """The messages of an answer: text, a message, or a response of the APIs of OpenAI, Anthropic or Google."""
-    if not value:
-        return []
-    if isinstance(value, str):
-        return [{"role": "assistant", "content": value}]
-    if isinstance(value, list):
-        first = value[0]
-        if isinstance(first, dict) and isinstance(first.get("message"), dict):
-            return [first["message"]]
-        return value
+def _answer(value: Any) -> tuple[list[Any], str]:
+    """The messages of an answer, and where in it they are: text, a message, or a response of the APIs of OpenAI,
+    Anthropic or Google. None of anything else: `choices` may be those of a question, `response` a grade."""
+    if isinstance(value, str) and value:
+        return [{"role": "assistant", "content": value}], ""
+    if isinstance(value, list) and value and isinstance(first := value[0], dict):
+        if isinstance(first.get("message"), dict):
+            return [first["message"]], ""
+        if isinstance(first.get("text"), str) and "index" in first:  # of the completions API
+            return [{"role": "assistant", "content": first["text"]}], ""
+        return (value, "") if _is_message(first) or isinstance(first.get("type"), str) else ([], "")
     if isinstance(value, dict):
         if isinstance(value.get("choices"), list) and value["choices"]:
-            return _answer(require_list(value["choices"]), f"{pointer}/choices")
+            return _answer(value["choices"])[0], "/choices"
         for key in ("message", "candidates"):
             inner = value.get(key)
             inner = (
@@ -158,10 +158,7 @@ def _answer(value: Any, pointer: str) -> list[Any]:
                 else inner
             )
             if isinstance(inner, dict):
-                return [inner]
+                return [inner], ""
         if "role" in value or value.get("object") == "response":
-            return [value]
-    raise InvalidRecord(
-        f"expected the answer as text, as a message or as a response with `choices`, got {json_type_name(value)}.",
-        pointer=pointer,
-    )
+            return [value], ""
+    return [], ""

@@ -63,13 +63,25 @@ def _records(stream: BinaryIO, limit: int, first_line: int, bounds: InputBounds)
             yield record
     except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError) as error:
         yield Record(line, error=InvalidRecord(f"the compressed file is damaged after this record: {error}."))
+    except _DamagedText as error:
+        yield Record(line, error=error)
 
 
 def _cut(stream: BinaryIO, limit: int, first_line: int, bounds: InputBounds) -> Iterator[Record]:
     head, whole = _look(unpacked(stream, bounds))
     if head.startswith(MAGIC):
-        return read_archive(whole, limit, bounds, lambda entry: _cut_text(*_look(entry), limit, 1))
+        return read_archive(whole, limit, bounds, lambda entry: _cut_entry(entry, limit))
     return _cut_text(head, whole, limit, first_line)
+
+
+def _cut_entry(entry: BinaryIO, limit: int) -> Iterator[Record]:
+    line = 1
+    try:
+        for record in _cut_text(*_look(entry), limit, 1):
+            line = record.line
+            yield record
+    except _DamagedText as error:
+        yield Record(line, error=error)
 
 
 def _cut_text(head: bytes, whole: BinaryIO, limit: int, first_line: int) -> Iterator[Record]:
@@ -221,13 +233,18 @@ class _Rejoined(io.RawIOBase):
         return len(piece)
 
 
+class _DamagedText(InvalidRecord):
+    """Bytes that are none of the encoding which the file begins in."""
+
+
 class _AsUtf8(io.RawIOBase):
-    """Text in another encoding as UTF-8."""
+    """Text in another encoding as UTF-8. Raises _DamagedText."""
 
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
         self._stream, self._encoding = stream, encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        self._decoder = codecs.getincrementaldecoder(encoding)()
         self._waiting = b""
+        self._before = 0  # bytes that are decoded
 
     def readable(self) -> bool:
         return True
@@ -235,7 +252,16 @@ class _AsUtf8(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         while not self._waiting:
             raw = self._stream.read(_HEAD)
-            self._waiting = self._decoder.decode(raw, final=not raw).encode("utf-8", "replace")
+            held = len(self._decoder.getstate()[0])
+            try:
+                self._waiting = self._decoder.decode(raw, final=not raw).encode()
+            except UnicodeError as error:
+                start = getattr(error, "start", 0)
+                raise _DamagedText(
+                    f"not {self._encoding.upper()} at byte {self._before - held + start:,} of the file; save it as "
+                    "UTF-8. What comes after this record cannot be read."
+                ) from None
+            self._before += len(raw)
             if not raw:
                 break
         piece = self._waiting[: len(buffer)]

@@ -72,3 +72,16 @@ def test_what_a_pilot_has_is_never_more_than_it_wants(campaign: Campaign) -> Non
     assert (found.done, found.wanted, found.left) == (1, 2, 0)
     campaign.items.update(in_pilot=False)
     assert pilot_statistics(campaign).left == 1
+
+
+def test_only_items_that_someone_gets_are_offered(
+    skipped: Campaign, annotator: User, other_annotator: User
+) -> None:
+    """Flagged ones wait for the manager, and who left the project gets none."""
+    mine = Assignment.objects.filter(item__campaign=skipped, annotator__user=annotator)
+    mine.update(state=Assignment.State.FLAGGED)
+    other_annotator.memberships.all().delete()
+    assert services.offer_skipped_items(campaign=skipped) == 0
+    mine.filter(pk=mine.order_by("pk")[0].pk).update(state=Assignment.State.SKIPPED)
+    assert services.offer_skipped_items(campaign=skipped) == 1
+    assert mine.filter(state=Assignment.State.FLAGGED).count() == 1
