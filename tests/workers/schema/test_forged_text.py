@@ -139,7 +139,7 @@ def words_of(messages: list[Json]) -> list[str]:
 @pytest.mark.parametrize("name", PROMPTS)
 def test_a_response_stays_the_agents_word_for_word(name: str) -> None:
     rng = random.Random(name)
-    for _ in range(400):
+    for _ in range(250):
         words: list[str] = []
         response = random_text(rng, name, words)
         found = read_pair(PROMPTS[name], response)
@@ -158,7 +158,7 @@ def test_a_response_stays_the_agents_word_for_word(name: str) -> None:
 @pytest.mark.parametrize("name", PROMPTS)
 def test_no_word_of_a_prompt_or_a_whole_text_is_lost(name: str) -> None:
     rng = random.Random(name)
-    for _ in range(400):
+    for _ in range(250):
         words: list[str] = []
         text = random_text(rng, name, words)
         text = (

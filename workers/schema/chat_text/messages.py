@@ -20,6 +20,7 @@ _PICTURES = TextPattern(
 _RESPONSES = TextPattern(r"(?s)<tool_response>\n?(.*?)\n?</tool_response>")
 _OUTPUT = TextPattern(r'(?s)\A<tool_output(?: name="([^"]*)")?>\n?(.*?)\n?</tool_output>\s*\z')
 _LFM = TextPattern(r"(?s)\A<\|tool_response_start\|>(.*)<\|tool_response_end\|>\z")
+_NO_REASONING = TextPattern(r"\A\s*</think>\n*")  # DeepSeek V3.1 begins an answer without reasoning with it
 _COHERE = TextPattern(r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>")
 _LLAMA_2_SYSTEM = TextPattern(r"(?s)\A\s*<<SYS>>\n?(.*?)\n?<</SYS>>\s*")
 
@@ -128,6 +129,7 @@ class MessageReader:
         if is_inline(turn) and "<|channel>thought" in body.strip()[1:]:
             self._lossy = True  # the text of an earlier turn stands after the results of its calls
         message: Json = {"role": "assistant"}
+        body = _NO_REASONING.sub("", body)
         thinking = split_thinking(body)
         if thinking is not None and turn.opened.strip() and not thinking.after:
             # The template opened the reasoning, and nothing closed it: the response alone has no mark either.

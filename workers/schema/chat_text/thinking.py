@@ -46,5 +46,5 @@ def split_thinking(text: str) -> Thinking | None:
 
 
 def _closes(text: str, start: int, end: int) -> bool:
-    """Whether a mark that nothing opened stands at the edge of a line or of the text, rather than in a sentence."""
-    return text[end : end + 1] in ("", "\n") or text[:start].endswith("\n") or not start
+    """Whether a mark that nothing opened stands at a line's edge, rather than being mentioned in a sentence."""
+    return text[end : end + 1] in ("", "\n") or text[start - 1 : start] == "\n"
