@@ -35,7 +35,7 @@ def main() -> None:
         # The client is no dependency that pip would look up: an index may have another one of that name. Only looked
         # for: importing it takes a sixth of the start of a command.
         if find_spec("touchstone_client") is None:
-            raise ModuleNotFoundError("touchstone_client")
+            raise ModuleNotFoundError("touchstone_client")  # noqa: TRY301
     except ModuleNotFoundError:
         sys.exit(
             f"Touchstone is not installed for {sys.executable}. Run `make install`, then use `.venv/bin/python`."

@@ -61,6 +61,10 @@ def parse_groups(text: str) -> set[str]:
     return chosen
 
 
+# Files whose slow tests import TRL's trainers, which takes five seconds: one process does it for all.
+WITH_TRAINERS = ("client/test_trl.py", "rewards/wire/test_trl_tools.py")
+
+
 def order_of(path: Path) -> int:
     """Where a file's slow tests stand."""
     inside = path.relative_to(TESTS).as_posix()
