@@ -10,9 +10,10 @@ after the last one, the note of what became of a trace after a week; spans of a 
 import io
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
+from typing import Any
 
 import zstandard
 from django.conf import settings
@@ -23,6 +24,7 @@ from django.utils import timezone
 from apps.accounts.models import Project
 from apps.core.database.outage import is_outage
 from apps.trajectories import formats, services
+from apps.trajectories.field_coverage import FieldCounts
 from apps.trajectories.formats import otel
 from apps.trajectories.formats.record import Record, encoded
 from apps.trajectories.import_reader import ImportReader, read_import_records
@@ -39,11 +41,24 @@ _AT_ONCE = 20  # traces put together in one go
 
 @dataclass(slots=True)
 class Received:
-    """refused: how many spans were not kept. why: of the first of them."""
+    """refused: how many spans were not kept. why: of the first of them. dropped: fields that are in no span."""
 
     kept: int = 0
     refused: int = 0
     why: str = ""
+    dropped: FieldCounts = field(default_factory=FieldCounts)
+
+    def count_lost(self, export: Any, spans: list[otel.Span]) -> None:
+        for use in otel.lost_in_spans(export, spans):
+            self.dropped.add(use.path, use.reason)
+
+
+def receive_export(*, project: Project, export: Any) -> Received:
+    """Keep the spans of an export (OTLP JSON). Raises InvalidRecord."""
+    spans = list(otel.read_spans(export))
+    result = receive(project=project, spans=spans)
+    result.count_lost(export, spans)
+    return result
 
 
 def receive(*, project: Project, spans: Iterable[otel.Span]) -> Received:
@@ -61,14 +76,19 @@ def receive_lines(
 ) -> Received:
     """Store the spans of JSON lines, each an export; an invalid line is reported and skipped."""
     spans: list[otel.Span] = []
+    lost = Received()
     for record in read_import_records(io.BytesIO(lines), first_line=first_line):
         try:
             if record.error is not None:
                 raise record.error
-            spans += list(otel.read_spans(record.document))
+            own = list(otel.read_spans(record.document))
+            lost.count_lost(record.document, own)
+            spans += own
         except InvalidRecord as error:
             reject(record.line, error)
-    return receive(project=project, spans=spans)
+    result = receive(project=project, spans=spans)
+    result.dropped.add_all(lost.dropped)
+    return result
 
 
 def collect(project: Project | None = None) -> int:
@@ -167,6 +187,8 @@ def _put_together(trace: Trace) -> tuple[int, str, bool]:
             good.append(reader.prepare(Record(1, encoded(run), run)))
         except InvalidRecord as error:
             bad.append(f"{error.pointer or ''} {error.message}".strip())
+    if rows := reader.dropped.as_json():
+        log.info("trace %s: fields that are in no trajectory: %s", trace.name, rows)
     if not good and not bad:
         bad.append(otel.nothing_said(spans))
     services.store_prepared(project=trace.project, source_format="otel", prepared=good)

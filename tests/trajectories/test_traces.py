@@ -359,3 +359,13 @@ def test_spans_of_a_convention_that_is_not_read_are_kept_and_named(send: Send) -
     traces.sweep()
     (row,) = TraceSpan.objects.all()
     assert traces.decoded(row)["attributes"] == about
+
+
+def test_the_answer_names_fields_that_are_in_no_span(send: Send) -> None:
+    export = json.loads(json.dumps(some.traced(ROOT)))
+    export["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["mood"] = "calm"
+    answer = send(export)
+    assert answer.json() == {}
+    (row,) = json.loads(answer.headers["X-Touchstone-Dropped"])
+    assert (row["path"], row["count"]) == ("/resourceSpans/*/scopeSpans/*/spans/*/mood", 1)
+    assert "X-Touchstone-Dropped" not in send(some.traced(ROOT)).headers

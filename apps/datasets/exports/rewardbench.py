@@ -1,7 +1,7 @@
 """`rewardbench`: a test set as RewardBench reads one: texts, and which model wrote them.
 
     {"id": 0, "subset": "first", "prompt": "...", "chosen": "...", "rejected": "...",
-     "chosen_model": "fox", "rejected_model": "owl", "origin": "person"}
+     "chosen_model": "fox", "rejected_model": "owl", "origin": "person", "record": "..."}
 
 subset is the dataset's name. What has several messages is written with their roles.
 """
@@ -9,6 +9,7 @@ subset is the dataset's name. What has several messages is written with their ro
 import json
 from collections.abc import Iterator
 
+from apps.annotation.feedback.frozen_records import FIELD, record_text
 from apps.datasets.exports.conversations import (
     LeftOut,
     as_text,
@@ -39,6 +40,7 @@ def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut
             "chosen_model": chosen.agent,
             "rejected_model": rejected.agent,
             "origin": record.origin,
+            FIELD: record_text(record),
         }
         number += 1
         yield json.dumps(row, ensure_ascii=False) + "\n"

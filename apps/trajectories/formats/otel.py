@@ -28,6 +28,7 @@ __all__ = [
     "Span",
     "convention",
     "group_by_agent",
+    "lost_in_spans",
     "nothing_said",
     "packed",
     "read",
@@ -70,7 +71,7 @@ class Gathered:
         """Raises InvalidRecord."""
         self._first = record.line if self._first is None else self._first
         spans = list(read_spans(record.document))
-        self._lost += lost_fields(record.document, spans, _OTLP)
+        self._lost += lost_in_spans(record.document, spans)
         for span in spans:
             raw = packed(span)
             self._lines.setdefault(span["trace"], record.line)
@@ -114,6 +115,11 @@ class Gathered:
     def _span(self, offset: int, length: int) -> Span:
         self._file.seek(offset)
         return unpacked(self._file.read(length))
+
+
+def lost_in_spans(export: Any, spans: list[Span]) -> list[FieldUse]:
+    """The fields of an export that are in none of its spans."""
+    return lost_fields(export, spans, _OTLP)
 
 
 def nothing_said(spans: Iterable[Span]) -> str:

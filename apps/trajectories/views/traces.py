@@ -1,5 +1,6 @@
 """POST /v1/traces: where OpenTelemetry exporters send spans."""
 
+import json
 from typing import IO, cast
 
 from django.http import HttpRequest, HttpResponse
@@ -10,13 +11,16 @@ from apps.accounts.auth import key_of
 from apps.accounts.models import Scope
 from apps.core.errors import DomainError
 from apps.trajectories import otlp, traces
-from apps.trajectories.formats.otel import read_spans
 from workers.errors import InvalidRecord
+
+# Not in `partialSuccess`: exporters write each of those into their log, and every export has such fields.
+_DROPPED, _MOST_NAMED = "X-Touchstone-Dropped", 20
 
 
 @csrf_exempt
 def traces_receive(request: HttpRequest) -> HttpResponse:
-    """The project is the key's. An answer of 200 means that the spans are kept."""
+    """The project is the key's. An answer of 200 means that the spans are kept; a header names the fields of the export
+    that are in none of them."""
     media_type = (request.content_type or "").lower()
     try:
         received = _receive(request, media_type)
@@ -24,7 +28,10 @@ def traces_receive(request: HttpRequest) -> HttpResponse:
         where = f" (at {error.pointer})" if error.pointer else ""
         status = error.status if isinstance(error, DomainError) else 400
         return _answer(otlp.error_response(media_type, error.message + where), media_type, status)
-    return _answer(otlp.success_response(media_type, received.refused, received.why), media_type, 200)
+    answer = _answer(otlp.success_response(media_type, received.refused, received.why), media_type, 200)
+    if rows := received.dropped.as_json():
+        answer.headers[_DROPPED] = json.dumps(rows[:_MOST_NAMED])
+    return answer
 
 
 def _receive(request: HttpRequest, media_type: str) -> traces.Received:
@@ -36,7 +43,7 @@ def _receive(request: HttpRequest, media_type: str) -> traces.Received:
     require_scope(key, Scope.INGEST)
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     body = otlp.read_body(cast(IO[bytes], request), encoding, otlp.MAX_BODY_BYTES)
-    return traces.receive(project=key.project, spans=list(read_spans(otlp.parse_otlp(body, media_type))))
+    return traces.receive_export(project=key.project, export=otlp.parse_otlp(body, media_type))
 
 
 def _answer(content: bytes, media_type: str, status: int) -> HttpResponse:

@@ -58,6 +58,7 @@ FROZEN_STEPS = {
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": {"__raw__": "it"}}}
 SHOWN = {"role": "user", "content": [{"type": "image", "image": None}]}
 CALLED = {"role": "assistant", "content": "Hm.", "tool_calls": [CALL]}
+EVENT = {"attributes": [{"key": "touchstone.record", "value": {"stringValue": json.dumps(FROZEN)}}]}
 MADE = {"adjudication": False, "purpose": "gold", "trajectories": [1, 2], "explanation": "x"}
 RATED = {"kind": "rating", "trajectory": "s1", "accept": True, "annotator": "ann", "made": {}}
 SPAN = {"start": 0, "end": 2, "error type": "x", "explanation": "y"}
@@ -82,6 +83,8 @@ FEEDBACK: list[tuple[str, Any]] = [
     ("trl-stepwise", {"prompt": "Q", "completions": ["A", "B"], "labels": [True, False]}),
     ("trl-stepwise", {"prompt": "Q", "completions": ["A"], "labels": [], "record": FROZEN_STEPS}),
     ("atif", DOCUMENTS["atif"] | {"extra": {"task": {"id": "t"}, "feedback": [RATED]}}),
+    ("rewardbench", {"prompt": "Q", "chosen": "A", "rejected": "B", "chosen_model": "fox", "record": FROZEN}),
+    ("otel", {"resourceLogs": [{"scopeLogs": [{"logRecords": [EVENT]}]}]}),
     ("hh", {"chosen": "\n\nHuman: Q\n\nAssistant: A", "rejected": "\n\nHuman: Q\n\nAssistant: B"}),
     (
         "fine-grained-rlhf",

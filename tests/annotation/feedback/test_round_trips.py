@@ -130,7 +130,7 @@ def test_what_another_gives_under_the_name_of_an_account_is_not_theirs(judged: P
     assert Annotator.objects.filter(name="ann", user=None).count() == 1
 
 
-@pytest.mark.parametrize("format", ["jsonl", "csv", "atif"])
+@pytest.mark.parametrize("format", ["jsonl", "csv", "atif", "otel"])
 def test_feedback_exports_come_back(judged: Project, format: str) -> None:
     before = state(judged)
     out = "".join(EXPORTS[format](project=judged, filters={}))
@@ -138,7 +138,7 @@ def test_feedback_exports_come_back(judged: Project, format: str) -> None:
     assert state(judged) == before
 
     other = Project.objects.create(slug="other", name="Other")
-    if format == "csv":  # has no trajectories
+    if format in ("csv", "otel"):  # have no trajectories
         with pytest.raises(AssertionError, match="which this project does not have; import the trajectories"):
             load(other, format, out)
         documents = b"".join(export_lines(judged, Trajectory.objects.filter(project=judged), format="atif"))
@@ -174,6 +174,7 @@ def test_a_table_that_a_spreadsheet_saved_again(judged: Project) -> None:
     [
         ("trl", ("pairwise",), 2, 0),
         ("openrlhf", ("pairwise",), 2, 0),
+        ("rewardbench", ("pairwise",), 2, 0),
         ("trl-unpaired", ("pairwise", "rating"), 5, 0),
         ("trl-stepwise", ("step",), 3, 1),
     ],

@@ -2,8 +2,8 @@
 
 https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-events: name, score and label of an evaluation and its
 explanation, parented to what was evaluated: the span of the agent, where the run came as one. What the conventions have
-no name for stands under `touchstone.`. Each line is an OTLP/JSON export of log records, as a collector's file and
-`/v1/logs` take it.
+no name for stands under `touchstone.`, the whole record as `touchstone.record`. Each line is an OTLP/JSON export of log
+records, as a collector's file and `/v1/logs` take it.
 """
 
 import json
@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from apps.accounts.models import Project
-from apps.annotation.feedback.exports.jsonl_csv import iter_exported_records
+from apps.annotation.feedback.exports.jsonl_csv import iter_exported_records, provenance
+from apps.annotation.feedback.frozen_records import record_text
 from apps.annotation.feedback.records import AnnotationRecords
 from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.feedback_types.base import TrajectoryEvaluation
@@ -27,8 +28,9 @@ def export_otel(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
     """One line per record, with an event for each trajectory or step it is about."""
     resource = {"attributes": _attributes({"service.name": "touchstone", "touchstone.project": project.slug})}
     for stored, record in iter_exported_records(project, filters):
+        text = _record_text(stored, record)
         events = [
-            _event(stored, record, evaluation)
+            _event(stored, record, evaluation, text)
             for evaluation in FEEDBACK_TYPES[KIND_OF[type(record)]].evaluations(record)
         ]
         if events:
@@ -36,8 +38,17 @@ def export_otel(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
             yield json.dumps({"resourceLogs": [{"resource": resource, "scopeLogs": [scope]}]}) + "\n"
 
 
+def _record_text(stored: AnnotationRecords, record: JudgedRecord) -> str:
+    """The whole record, by which `import_feedback` reads it again."""
+    made = provenance(stored.annotation)
+    campaign = stored.annotation.assignment.item.campaign.name
+    return json.dumps(
+        json.loads(record_text(record)) | {"campaign": campaign, "made": made}, ensure_ascii=False
+    )
+
+
 def _event(
-    stored: AnnotationRecords, record: JudgedRecord, evaluation: TrajectoryEvaluation
+    stored: AnnotationRecords, record: JudgedRecord, evaluation: TrajectoryEvaluation, text: str
 ) -> dict[str, Any]:
     annotation, run = stored.annotation, evaluation.trajectory
     about = {
@@ -49,6 +60,7 @@ def _event(
         "campaign": annotation.assignment.item.campaign.name,
         "revision": annotation.revision,
         **evaluation.about,
+        "record": text,
     }
     attributes = {
         "gen_ai.evaluation.name": evaluation.name,

@@ -1,4 +1,6 @@
-"""`trl`, `trl-unpaired`, `trl-stepwise`, `openrlhf`: data for trainers, as `export_dataset` and others write it.
+"""`trl`, `trl-unpaired`, `trl-stepwise`, `openrlhf`, `rewardbench`: data for trainers.
+
+Written by `export_dataset` and by others.
 
 A row of ours has a `record` (frozen_records.py), which names the people and what they gave exactly; the trajectories
 are those of the project, or the row's messages where it has none of them. Rows of others have no annotator and no task:
@@ -22,12 +24,23 @@ from apps.annotation.feedback_types.step import StepValue
 from apps.trajectories.field_coverage import PathPatterns
 from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory, from_messages
-from workers.schema.decode import convert, finite, require_object
+from workers.schema.decode import convert, finite, optional_str, require_object
 from workers.schema.messages import build_trajectory
 
 Read = Callable[[BinaryIO], Iterator[tuple[int, Found]]]
 _FIELDS = RowFields(
-    PathPatterns(["/margin", "/label", "/labels", "/images", f"/{FIELD}", "/origin", "/weight"]),
+    PathPatterns(
+        [
+            "/margin",
+            "/label",
+            "/labels",
+            "/images",
+            f"/{FIELD}",
+            "/origin",
+            "/chosen_model",
+            "/rejected_model",
+        ]
+    ),
     texts=("prompt", "chosen", "rejected", "completion"),
 )
 _STRENGTHS = ((0.5, 1), (0.85, 2), (float("inf"), 3))  # by the margin below which it is this strength
@@ -145,6 +158,7 @@ def _reader(format: str, parse: Callable[[str, dict[str, Any]], Iterator[Incomin
 BY_FORMAT: dict[str, Read] = {
     "trl": _reader("trl", _preference),
     "openrlhf": _reader("openrlhf", _preference),
+    "rewardbench": _reader("rewardbench", _preference),
     "trl-unpaired": _read_unpaired,
     "trl-stepwise": _reader("trl-stepwise", _stepwise),
 }
@@ -168,7 +182,8 @@ def _task(row: dict[str, Any], format: str, prompt: Messages, answers: list[Mess
 def _trajectory(messages: Messages, task: Task, row: dict[str, Any], side: int, name: str) -> Trajectory:
     """name: of the column of its answer."""
     metadata = {key: row[key] for key in ("tools", f"score_{name}") if row.get(key) not in (None, "", [], {})}
-    agent = _agent(_stated(row), side) if FIELD in row else {}
+    model = optional_str(row.get(f"{name}_model"), pointer=f"/{name}_model")
+    agent = _agent(_stated(row), side) if FIELD in row else {"agent": model or ""}
     return build_trajectory(from_messages(messages), task, pointer=f"/{name}", metadata=metadata, **agent)
 
 

@@ -118,6 +118,7 @@ class Command(TouchstoneCommand):
             received = traces.receive_lines(
                 project=project, lines=lines, first_line=line, reject=result.reject
             )
+            result.dropped.add_all(received.dropped)
             self.say(
                 f"{received.kept} spans kept; what is whole becomes trajectories while the installation runs"
             )
