@@ -107,7 +107,9 @@ def test_from_a_project_to_an_endpoint(
     assert {"accuracy", "interval", "n", "baselines", "log_loss"} <= set(report["preference"])
     assert set(report["preference"]["baselines"]) == {"longer", "shorter", "fewer_steps"}
     assert report["preference"]["n"] == 9
-    assert {"leave_one_out", "interval"} <= set(report["annotators"])
+    assert {"leave_one_out", "interval", "model", "difference", "difference_interval"} <= set(
+        report["annotators"]
+    )
     assert "ece" in report["calibration"]
     assert call(*command, "--name", "polite", "--seed", "1")["model"] == "desk/polite@2"
 

@@ -223,5 +223,9 @@ def accuracies(model: RewardModel, preferences: list[PreferenceRecord]) -> dict[
     if not said:
         raise DomainError(f"The report of {model} has no held-out accuracy; see its run page.")
     kept = {name: said[name] for name in ("interval", "n", "baselines", "verdict")}
-    annotator = (report.get("annotators") or {}).get("leave_one_out")
-    return kept | {"model": said["accuracy"], "hidden": hidden_accuracy(preferences), "annotator": annotator}
+    annotators = report.get("annotators")
+    return kept | {
+        "model": said["accuracy"],
+        "hidden": hidden_accuracy(preferences),
+        "annotators": annotators,
+    }

@@ -19,7 +19,6 @@ BASELINES = {
     "most_common": "most frequent step",
 }
 COMPARISONS = "Held-out comparisons"
-_CLOSE = 0.02
 _CAVEATS = ("chance", "unchecked")
 _SHARES = ("preference", "steps")  # parts of a report whose results are shares, shown in percent
 
@@ -261,7 +260,7 @@ def _summarize_measure(measure: Measure, report: dict[str, Any]) -> ReportSummar
         reached = f"“{baseline.name}” has {baseline.shown_value}."
         return ReportSummary("bad", f"{result}. It is not shown to beat a trivial baseline: {reached}")
     beats = " and beats every trivial baseline" if measure.baselines else ""
-    annotators = _annotators(report, measure.value) if measure.title == COMPARISONS else ""
+    annotators = _annotators(report) if measure.title == COMPARISONS else ""
     return ReportSummary("good", f"{result}{beats}.{annotators}")
 
 
@@ -333,20 +332,16 @@ def comparison_in_words(found: dict[str, Any]) -> str:
     )
 
 
-def _annotators(report: dict[str, Any], accuracy: float) -> str:
-    agreement = (report.get("annotators") or {}).get("leave_one_out")
-    if agreement is None:
+def _annotators(report: dict[str, Any]) -> str:
+    """The model next to one annotator on the same choices; nothing of reports from before both were measured so."""
+    found = report.get("annotators") or {}
+    if "difference_interval" not in found:
         return ""
-    relation = (
-        "as often as"
-        if abs(agreement - accuracy) < _CLOSE
-        else "less often than"
-        if accuracy < agreement
-        else "more often than"
-    )
+    low, high = found["difference_interval"]
+    relation = "more often than" if low > 0 else "less often than" if high < 0 else "about as often as"
     return (
-        f" That is {relation} a single annotator agrees with the majority of the others "
-        f"({percent(agreement)})."
+        f" It agrees with the majority of the other annotators {relation} a single annotator does "
+        f"({percent(found['model'])} and {percent(found['leave_one_out'])} of the same {found['n']} choices)."
     )
 
 

@@ -136,9 +136,9 @@ def test_a_model_of_the_dataset_version_is_used_again(project: Project, owner: U
     with pytest.raises(DomainError, match="no held-out accuracy"):
         loop.accuracies(model, [preference("a")])
     measured = {"accuracy": 0.7, "interval": [0.6, 0.8], "n": 1, "baselines": {}, "verdict": "beats nothing"}
-    run.report = {"preference": measured, "annotators": {"leave_one_out": 0.8, "interval": [0.7, 0.9]}}
+    run.report = {"preference": measured, "annotators": {"leave_one_out": 0.8, "model": 0.7}}
     found = loop.accuracies(model, [preference("a")])
-    assert (found["model"], found["hidden"], found["annotator"]) == (0.7, 1.0, 0.8)
+    assert (found["model"], found["hidden"], found["annotators"]["leave_one_out"]) == (0.7, 1.0, 0.8)
 
 
 def test_a_failed_run_says_why(project: Project, owner: User) -> None:

@@ -25,6 +25,10 @@ def report(
     return {"preference": preference} | more
 
 
+def annotators(share: float, between: tuple[float, float]) -> dict[str, Any]:
+    return {"leave_one_out": share, "model": 0.7, "difference_interval": list(between), "n": 40}
+
+
 @pytest.mark.parametrize(
     ("given", "tone", "said"),
     [
@@ -37,20 +41,21 @@ def report(
         ),
         (report(0.7, (0.6, 0.8)), "good", "beats every trivial baseline."),
         (
-            report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.82}),
+            report(0.7, (0.6, 0.8), annotators=annotators(0.82, (-0.2, -0.04))),
             "good",
-            "less often than a single annotator agrees with the majority of the others (82.0 %)",
+            "less often than a single annotator does (70.0 % and 82.0 % of the same 40 choices)",
         ),
         (
-            report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.71}),
+            report(0.7, (0.6, 0.8), annotators=annotators(0.75, (-0.12, 0.02))),
             "good",
-            "as often as a single annotator",
+            "about as often as a single annotator",
         ),
         (
-            report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.6}),
+            report(0.7, (0.6, 0.8), annotators=annotators(0.6, (0.03, 0.17))),
             "good",
             "more often than a single annotator",
         ),
+        (report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.6}), "good", "every trivial baseline."),
     ],
 )
 def test_the_verdict(given: dict[str, Any], tone: str, said: str) -> None:

@@ -1,41 +1,68 @@
-"""What one annotator reaches against the majority of the others: a reference for a model, not a ceiling."""
+"""One annotator and the model against the same answer: what most of the other annotators chose on the same item."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from workers.evaluate.bootstrap import mean_interval
-from workers.schema import PreferenceRecord
+from workers.evaluate.preference import Prediction, correctness
 
 _MIRRORED = {"a": "b", "b": "a"}
 
 
-def leave_one_out(records: Iterable[PreferenceRecord]) -> dict[str, Any] | None:
-    """{leave_one_out, interval, n}, over items that at least three annotators judged; None if there are none.
+def annotator_report(found: Sequence[Prediction]) -> dict[str, Any] | None:
+    """{leave_one_out, interval, model, model_interval, difference, difference_interval, n}; None if n is 0.
 
-    A judgement counts where the others have one most frequent choice. One annotator's several choices on an
-    item count as his last. Judges are no annotators: the reference is what people reach.
+    Over the choices of one trajectory over the other by an annotator on an item that at least three annotators judged,
+    where more of the other annotators chose one trajectory than the other (their ties and both-bad choose neither).
+    leave_one_out: the share of these choices that agree with the others; model: of the model on the same choices, two
+    equal rewards half right; difference: model minus annotator, paired. So both face one target with two values and the
+    same noise: a perfect model is above an annotator by that annotator's own errors only. One annotator's several
+    choices on an item count as the last. Judges are no annotators: the reference is what people reach.
     """
-    items: dict[tuple[Any, ...], dict[str, str]] = defaultdict(dict)
-    for record in records:
-        if record.origin == "judge":
-            continue
-        first, second = record.a.content_hash, record.b.content_hash
-        turned = first > second
-        key = (record.a.task.id, record.criterion, record.item, *sorted((first, second)))
-        choice = _MIRRORED.get(record.choice, record.choice) if turned else record.choice
-        items[key][record.annotator] = choice
-    agrees: list[float] = []
+    items: dict[tuple[Any, ...], dict[str, Prediction]] = defaultdict(dict)
+    for prediction in found:
+        record = prediction.record
+        if record.origin != "judge":
+            sides = sorted((record.a.content_hash, record.b.content_hash))
+            key = (record.a.task.id, record.criterion, record.item, *sides)
+            items[key][record.annotator] = prediction
+    people: list[float] = []
+    model: list[float] = []
     tasks: list[str | None] = []
-    for key, choices in items.items():
-        if len(choices) < 3:
+    for by_annotator in items.values():
+        if len(by_annotator) < 3:
             continue
-        for annotator, choice in choices.items():
-            others = Counter(other for name, other in choices.items() if name != annotator).most_common(2)
-            if len(others) == 1 or others[0][1] > others[1][1]:
-                agrees.append(float(choice == others[0][0]))
-                tasks.append(key[0])
-    if not agrees:
+        choices = Counter(_oriented_choice(prediction) for prediction in by_annotator.values())
+        for prediction in by_annotator.values():
+            own = _oriented_choice(prediction)
+            lead = choices["a"] - choices["b"]
+            lead_of_others = lead - (1 if own == "a" else -1 if own == "b" else 0)
+            if prediction.is_strict and lead_of_others:
+                agrees = (own == "a") == (lead_of_others > 0)
+                people.append(float(agrees))
+                model.append(correctness(prediction.margin if agrees else -prediction.margin))
+                tasks.append(prediction.record.a.task.id)
+    if not people:
         return None
-    mean, interval = mean_interval(agrees, tasks)
-    return {"leave_one_out": mean, "interval": interval, "n": len(agrees)}
+    share, interval = mean_interval(people, tasks)
+    model_share, model_interval = mean_interval(model, tasks)
+    difference, difference_interval = mean_interval(
+        [ours - theirs for ours, theirs in zip(model, people, strict=True)], tasks
+    )
+    return {
+        "leave_one_out": share,
+        "interval": interval,
+        "model": model_share,
+        "model_interval": model_interval,
+        "difference": difference,
+        "difference_interval": difference_interval,
+        "n": len(people),
+    }
+
+
+def _oriented_choice(prediction: Prediction) -> str:
+    """The choice as if the trajectory with the smaller content hash were shown as `a`."""
+    record = prediction.record
+    is_mirrored = record.a.content_hash > record.b.content_hash
+    return _MIRRORED.get(record.choice, record.choice) if is_mirrored else record.choice

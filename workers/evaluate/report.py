@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.evaluate.annotators import leave_one_out
+from workers.evaluate.annotators import annotator_report
 from workers.evaluate.diagnostics import findings
 from workers.evaluate.mistakes import worst_mistakes
 from workers.evaluate.outcome import outcome_report
@@ -39,9 +39,7 @@ def report_of(
     found = predictions(scored_records, criteria)
     measured = preference_report(found, predictions(validation, criteria))
     report = {
-        "annotators": leave_one_out(
-            [scored.record for scored in scored_records if isinstance(scored.record, PreferenceRecord)]
-        ),
+        "annotators": annotator_report(found),
         "preference": measured and measured["preference"],
         "calibration": measured and measured["calibration"],
         "outcome": outcome_report(scored_records),

@@ -97,8 +97,10 @@ class Command(TouchstoneCommand):
         self.say(f"\nOn {found['n']} held-out comparisons (by simulated annotators):")
         self.say(f"  the trained model            {found['model']:6.1%}   [{low:.1%}, {high:.1%}]")
         self.say(f"  the hidden reward itself     {found['hidden']:6.1%}")
-        if found["annotator"] is not None:
-            self.say(f"  one annotator, by the others {found['annotator']:6.1%}")
+        if (annotators := found["annotators"]) is not None:
+            self.say(f"  on {annotators['n']} choices, with the majority of the other annotators agree:")
+            self.say(f"    the trained model          {annotators['model']:6.1%}")
+            self.say(f"    a single annotator         {annotators['leave_one_out']:6.1%}")
         for name, rule in found["baselines"].items():
             low, high = rule["interval"]
             wins = f"{name.replace('_', ' ')} wins"
