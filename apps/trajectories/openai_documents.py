@@ -4,7 +4,8 @@ OpenAI requires an id of every call, and of every tool message the id of its cal
 written, and `added` of the document says so, so that a reader can leave it out again:
 
     {"call_ids": [ids written], "results": {"<message>": the id it had, or null},
-     "observations": [messages that are observations without a call], "environment": [[messages of one step], ...]}
+     "observations": [messages that are observations without a call], "environment": [[messages of one step], ...],
+     "contents": {"<message>": the content it had, where OpenAI's types take no such content of its role}}
 """
 
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from workers.schema.storage import to_builtins
 from workers.schema.tool_results import call_places, with_places
 
 FIELD = "added"
+_MEDIA = {"image_url": ("url",), "input_audio": ("data", "format"), "file": ()}  # text that a part of it has
 
 
 class _Added(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,6 +30,7 @@ class _Added(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
     results: dict[int, str | None] = {}
     observations: list[int] = []
     environment: list[list[int]] = []
+    contents: dict[int, Any] = {}
 
 
 def to_document(trajectory: Trajectory) -> dict[str, Any]:
@@ -56,7 +59,7 @@ def to_document(trajectory: Trajectory) -> dict[str, Any]:
 
 def _messages(trajectory: Trajectory) -> tuple[list[dict[str, Any]], _Added]:
     messages: list[dict[str, Any]] = []
-    added = _Added(call_ids=[], results={}, observations=[], environment=[])
+    added = _Added(call_ids=[], results={}, observations=[], environment=[], contents={})
     for step in trajectory.steps:
         of_step = schema.to_messages(replace(trajectory, steps=(step,)))
         start = len(messages)
@@ -81,7 +84,47 @@ def _messages(trajectory: Trajectory) -> tuple[list[dict[str, Any]], _Added]:
             elif message.get("tool_call_id") not in taken or message.get("tool_call_id") is None:
                 added.results[start + 1 + place] = message.get("tool_call_id")
                 message["tool_call_id"] = calls[places[place] or 0]["id"]
+    for number, message in enumerate(messages):
+        content = _fitting_content(message["role"], message["content"])
+        if content != message["content"]:
+            added.contents[number], message["content"] = message["content"], content
     return messages, added
+
+
+def _fitting_content(role: str, content: Any) -> Any:
+    """The content as OpenAI's types take it: of tools and of the system, text; media of users in OpenAI's own parts."""
+    if content is None:
+        return None if role in ("assistant", "function") else ""
+    return [_fitting_part(role, part) for part in content] if isinstance(content, list) else content
+
+
+def _fitting_part(role: str, part: dict[str, Any]) -> dict[str, Any]:
+    kind = str(part.get("type"))
+    if kind == "refusal" and role == "assistant" and isinstance(part.get("refusal"), str):
+        return part
+    if isinstance(part.get("text"), str):
+        return part | {"type": "text"}
+    if role == "user":
+        image = part.get("image_url")
+        if isinstance(image, str):
+            return {"type": "image_url", "image_url": {"url": image}}
+        body = part.get(kind)
+        if isinstance(body, dict) and all(isinstance(body.get(key), str) for key in _MEDIA.get(kind, ("",))):
+            return part
+    return {"type": "text", "text": f"[{kind}]"}
+
+
+def with_contents(messages: Any, added: Any, *, pointer: str) -> Any:
+    """The messages of a document with the contents that they had. Raises InvalidRecord."""
+    contents = convert(added, _Added, pointer=pointer).contents
+    if not contents or not isinstance(messages, list):
+        return messages
+    return [
+        message | {"content": contents[number]}
+        if number in contents and isinstance(message, dict)
+        else message
+        for number, message in enumerate(messages)
+    ]
 
 
 def _free_id(name: str, taken: set[Any]) -> str:

@@ -63,8 +63,11 @@ def read(document: Any) -> Trajectory:
     messages = document.get("messages")
     if isinstance(messages, str):  # as data sets keep them whose columns have one type
         messages = parse_json(messages, pointer="/messages")
+    added = document.get(openai_documents.FIELD)
+    if added is not None:
+        messages = openai_documents.with_contents(messages, added, pointer=f"/{openai_documents.FIELD}")
     steps = from_messages(messages, pointer="/messages")
-    if document.get(openai_documents.FIELD) is not None:
+    if added is not None:
         steps = openai_documents.without_added(
             steps, document[openai_documents.FIELD], pointer=f"/{openai_documents.FIELD}"
         )
