@@ -155,8 +155,19 @@ def _content(parts: tuple[Part, ...]) -> Any:
     ]
 
 
+_NAMED_MEDIA = {"image": "images", "file": "files", "video": "videos"}
+
+
 def _is_loadable(part: Part) -> bool:
     return part.type == "image" and (part.source or "").startswith(_LOADABLE)
+
+
+def count_named_media(left_out: LeftOut, *trajectories: Trajectory) -> None:
+    """Count what `_content` names in brackets: media without text, but for images that trainers load."""
+    for step in (step for trajectory in trajectories for step in trajectory.steps):
+        for part in (*step.message, *(part for result in step.observation for part in result.content)):
+            if part.type != "text" and not part.text and not _is_loadable(part):
+                left_out[f"{_NAMED_MEDIA.get(part.type, part.type)} named in the text"] += 1
 
 
 def prompt_and_rest(trajectory: Trajectory) -> tuple[list[Message], list[Message]]:

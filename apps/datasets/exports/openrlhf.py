@@ -14,6 +14,7 @@ from apps.datasets.exports.conversations import (
     LeftOut,
     chosen_and_rejected,
     conversation_messages,
+    count_named_media,
     decided_pairs,
     preference_fields,
     without_images,
@@ -32,6 +33,7 @@ def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut
             if chosen == rejected:
                 left_out["pairs whose sides are written alike"] += 1
             else:
+                count_named_media(left_out, record.a, record.b)
                 yield {"chosen": chosen, "rejected": rejected} | preference_fields(record)
 
     return json_lines(rows)

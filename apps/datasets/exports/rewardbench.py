@@ -15,6 +15,7 @@ from apps.datasets.exports.conversations import (
     as_text,
     chosen_and_rejected,
     conversation_messages,
+    count_named_media,
     decided_pairs,
     split_prompt,
     without_images,
@@ -31,6 +32,7 @@ def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut
         if first == second:
             left_out["pairs whose sides are written alike"] += 1
             continue
+        count_named_media(left_out, record.a, record.b)
         row = {
             "id": number,
             "subset": dataset_version.name,

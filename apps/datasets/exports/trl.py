@@ -17,6 +17,7 @@ from apps.datasets.exports.conversations import (
     asked,
     chosen_and_rejected,
     conversation_messages,
+    count_named_media,
     decided_pairs,
     has_images,
     preference_fields,
@@ -31,7 +32,7 @@ from workers.schema import PreferenceRecord
 
 def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut) -> Iterator[str]:
     some_images = any(
-        has_images(_sides(dataset_version, record)[0])
+        has_images(_sides(with_images(dataset_version, record))[0])
         for record in decided_pairs(dataset_version, split, Counter())
     )
 
@@ -47,19 +48,19 @@ def _rows(
     dataset_version: DatasetVersion, record: PreferenceRecord, some_images: bool, left_out: LeftOut
 ) -> Iterator[dict[str, Any]]:
     """One row, or none. some_images: whether any prompt of the file has one."""
-    prompt, first, second = _sides(dataset_version, record)
+    restored = with_images(dataset_version, record)
+    prompt, first, second = _sides(restored)
     chosen, rejected = without_images(first, left_out), without_images(second, left_out)
     if chosen == rejected:
         left_out["pairs whose sides are written alike"] += 1
         return
+    count_named_media(left_out, restored.a, restored.b)
     messages, images = prompt_images(prompt, left_out, parts=some_images)
     row = {"prompt": messages, "chosen": chosen, "rejected": rejected} | preference_fields(record)
     yield row | ({"images": images} if some_images else {})
 
 
-def _sides(
-    dataset_version: DatasetVersion, record: PreferenceRecord
-) -> tuple[list[Message], list[Message], list[Message]]:
-    chosen, rejected = chosen_and_rejected(with_images(dataset_version, record))
+def _sides(record: PreferenceRecord) -> tuple[list[Message], list[Message], list[Message]]:
+    chosen, rejected = chosen_and_rejected(record)
     prompt, first, second = split_prompt(conversation_messages(chosen), conversation_messages(rejected))
     return asked(prompt, record.a), first, second

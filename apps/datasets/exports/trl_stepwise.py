@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 
 from apps.annotation.feedback.frozen_records import FIELD, record_text
-from apps.datasets.exports.conversations import LeftOut, Message, as_text, prompt_and_rest
+from apps.datasets.exports.conversations import LeftOut, Message, as_text, count_named_media, prompt_and_rest
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import read_dataset_records
 from workers.schema import StepLabelRecord
@@ -31,6 +31,7 @@ def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut
             left_out["labels after a step without one"] += len(record.labels) - len(labels)
         steps = _steps(record)
         prompt, _ = prompt_and_rest(record.trajectory)
+        count_named_media(left_out, record.trajectory)
         row = {
             "prompt": as_text(prompt),
             "completions": steps[: len(labels)],

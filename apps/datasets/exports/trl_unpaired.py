@@ -15,6 +15,7 @@ from apps.annotation.feedback.frozen_records import FIELD, record_text
 from apps.datasets.exports.columns import json_lines
 from apps.datasets.exports.conversations import (
     LeftOut,
+    count_named_media,
     has_images,
     prompt_and_rest,
     prompt_images,
@@ -40,7 +41,9 @@ def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut
     def rows() -> Iterator[dict[str, Any]]:
         left_out.clear()
         for trajectory, label, origin, text in _labelled(dataset_version, split, left_out):
-            prompt, rest = prompt_and_rest(_restored(dataset_version, trajectory))
+            restored = _restored(dataset_version, trajectory)
+            prompt, rest = prompt_and_rest(restored)
+            count_named_media(left_out, restored)
             messages, images = prompt_images(prompt, left_out, parts=some_images)
             row = {"prompt": messages, "completion": without_images(rest, left_out)}
             row |= {"label": label, "origin": origin, FIELD: text} | tools_field(trajectory)
