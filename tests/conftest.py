@@ -6,6 +6,7 @@ any hook of ours could run.
 
 import gc
 import os
+import random
 import shutil
 import sys
 import tempfile
@@ -36,6 +37,8 @@ def _prepare() -> None:
     # Tests run next to each other, and threads of torch that wait for one another spin: it took four times as long.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if worker is None:
+        # One for all workers: they have to collect the same tests in the same order, those of a set too.
+        os.environ.setdefault("PYTHONHASHSEED", str(random.randrange(2**32)))
         home = Path(tempfile.mkdtemp(prefix="touchstone-tests-"))
         home.chmod(0o755)  # PostgreSQL's user enters it when root runs the tests
         _made.append(home)

@@ -28,7 +28,8 @@ from tests.datasets.feedback import freeze
 from tests.factories import make_member
 from tests.judges import parcels
 from tests.judges.parcels import COMPARED, SCORED, campaign
-from workers.evaluate.annotators import leave_one_out
+from workers.evaluate import Prediction
+from workers.evaluate.annotators import annotator_report
 from workers.schema import PreferenceRecord
 from workers.schema.records import KIND_OF
 
@@ -174,12 +175,13 @@ def test_what_a_person_reaches_is_of_people() -> None:
 
     a, b = (Trajectory(steps=(said("agent", word),), task=Task(id="t")) for word in ("well", "badly"))
 
-    def by(name: str, choice: Any, origin: Any = "person") -> PreferenceRecord:
-        return PreferenceRecord(a=a, b=b, choice=choice, annotator=name, item="i", origin=origin)
+    def by(name: str, choice: Any, origin: Any = "person") -> Prediction:
+        record = PreferenceRecord(a=a, b=b, choice=choice, annotator=name, item="i", origin=origin)
+        return Prediction(record, (1.0, 0.0), (5, 5), (1, 1))
 
     people = [by("ann", "a"), by("ben", "a")]
-    assert leave_one_out([*people, by("judge:x", "a", "judge")]) is None
-    found = leave_one_out([*people, by("cleo", "a"), by("judge:x", "b", "judge")])
+    assert annotator_report([*people, by("judge:x", "a", "judge")]) is None
+    found = annotator_report([*people, by("cleo", "a"), by("judge:x", "b", "judge")])
     assert found is not None and found["leave_one_out"] == 1.0
 
 
