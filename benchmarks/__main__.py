@@ -34,6 +34,7 @@ NAMES = (
         "judge_variants",
         "principles",
         "monitors",
+        "releases",
         "policies",
         "faults",
         "hostile",

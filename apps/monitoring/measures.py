@@ -59,16 +59,19 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class MeasureReading:
-    """value: measured. baseline: where a limit counts from. margin: see above. count: rows it is of."""
+    """value: measured. baseline: where a limit counts from. margin: see above. count: rows it is of. two_sided: whether
+    a value below the baseline counts as much as one above."""
 
     value: float
     baseline: float
     margin: float
     count: int
+    two_sided: bool = False
 
     def passes(self, limit: float) -> bool:
         """Whether it is beyond the limit for sure."""
-        return self.value - self.baseline - self.margin > limit
+        beyond = self.value - self.baseline
+        return (abs(beyond) if self.two_sided else beyond) - self.margin > limit
 
 
 Measure = Callable[[Sequence[SampleRow], Reference], MeasureReading | None]
@@ -168,16 +171,19 @@ def _share(name: str) -> Measure:
 
 
 def _with(name: str, known: str) -> Measure:
-    """How strongly the reward goes with the logarithm of a number, against how strongly it did in training."""
+    """The correlation of reward with the logarithm of a number. Its baseline is the nearest value in the range from 0
+    to the correlation in training: less of it is no fault, and the same amount with the other sign is one."""
 
     def measure(rows: Sequence[SampleRow], reference: Reference) -> MeasureReading | None:
         found = correlation([row.reward for row in rows], [math.log1p(getattr(row, name)) for row in rows])
         if found is None:
             return None
+        trained = getattr(reference, known) or 0.0
+        baseline = min(max(found, min(0.0, trained)), max(0.0, trained))
         # Of Fisher's z, whose standard error is 1 / sqrt(n - 3), back on the scale of correlations at the far side
         z = math.atanh(max(-0.999999, min(0.999999, abs(found))))
         margin = abs(found) - math.tanh(z - SURE / math.sqrt(len(rows) - 3))
-        return MeasureReading(abs(found), abs(getattr(reference, known) or 0.0), margin, len(rows))
+        return MeasureReading(found, baseline, margin, len(rows), two_sided=True)
 
     return measure
 
@@ -238,12 +244,12 @@ MEASURES: dict[str, MeasureType] = {
     "length_correlation": MeasureType(
         "the correlation of reward with length",
         _with("tokens", "length_correlation"),
-        help="With the logarithm of tokens; its size, beyond that in training.",
+        help="With the logarithm of tokens; beyond the range from 0 to that in training, in either direction.",
     ),
     "steps_correlation": MeasureType(
         "the correlation of reward with the number of steps",
         _with("steps", "steps_correlation"),
-        help="With the logarithm of agent steps; its size, beyond that in training.",
+        help="With the logarithm of agent steps; beyond the range from 0 to that in training, in either direction.",
     ),
     "repetition": MeasureType(
         "the repeated share of what the agent writes",

@@ -37,6 +37,9 @@ logger = logging.getLogger(__name__)
 ADVANCE_COMPARISONS = "apps.retraining.tasks.advance_comparisons"
 # Of accuracy, by which the new model may be worse on the previous model's test split, with certainty.
 ALLOWED_ACCURACY_DROP = 0.05
+EXCLUDED_ACCURACY_LOSS = (
+    0.02  # on the newest test split; the interval of the difference must be above minus this
+)
 Stage = RetrainingCycle.Stage
 
 
@@ -166,8 +169,9 @@ def served_model(endpoint: Endpoint) -> RewardModel:
 
 
 def is_improvement(comparisons: Sequence[dict[str, Any]], *, newest: DatasetVersion) -> tuple[bool, str]:
-    """On the newest test split the new model must not be worse; on the earlier ones it must not be worse by more than
-    ALLOWED_ACCURACY_DROP with certainty. And why. comparisons: see `ModelComparison.result`."""
+    """On the newest test split the new model must be shown not to lose EXCLUDED_ACCURACY_LOSS (non-inferiority
+    by the 95 % interval); on the earlier ones it must not be shown to lose ALLOWED_ACCURACY_DROP. And why.
+    comparisons: see `ModelComparison.result`."""
     names = DatasetVersion.objects.in_bulk([comparison["snapshot"] for comparison in comparisons])
     for comparison in sorted(comparisons, key=lambda each: each["snapshot"] == newest.pk):
         difference, interval = comparison["difference"], comparison["interval"]
@@ -179,11 +183,25 @@ def is_improvement(comparisons: Sequence[dict[str, Any]], *, newest: DatasetVers
             continue
         change = f"Its accuracy differs by {100 * difference:+.1f} points {split}"
         if is_newest:
-            return difference >= 0, f"{change}."
+            return _excludes_loss(interval, change)
         if interval is not None and interval[1] < -ALLOWED_ACCURACY_DROP:
             allowed = f"{100 * ALLOWED_ACCURACY_DROP:g}"
             return False, f"{change}: certainly worse than the {allowed} points that are allowed."
     return False, "The models were not compared."
+
+
+def _excludes_loss(interval: Sequence[float] | None, change: str) -> tuple[bool, str]:
+    lost = f"{100 * EXCLUDED_ACCURACY_LOSS:g} points"
+    if interval is None:
+        return False, f"{change}, over too few tasks for an interval: a loss of {lost} is not excluded."
+    low, high = (f"{100 * end:+.1f}" for end in interval)
+    change = f"{change}, 95 % interval [{low}, {high}]"
+    if interval[0] > -EXCLUDED_ACCURACY_LOSS:
+        return True, f"{change}."
+    return (
+        False,
+        f"{change}: a loss of {lost} is not excluded. Annotate more held-out tasks, or release it manually.",
+    )
 
 
 def _annotation_is_complete(cycle: RetrainingCycle) -> bool:

@@ -20,8 +20,8 @@ from apps.rewards.models import (
     ScoreRollup,
     ScoreSample,
 )
+from apps.rewards.pair_statistics import COUNTS, PairStatistics, ScorePair, group_pairs
 from apps.rewards.redaction import NO_REDACTION, Redaction
-from apps.rewards.releases import COUNTS, PairStatistics, ScorePair, group_pairs
 from apps.rewards.usage import (
     SUMS,
     FlagGroup,

@@ -189,9 +189,10 @@ class ReleaseForm(forms.Form):
         "Maximum increase of items out of distribution", _RULES.out_of_distribution
     )
     length = _percent(
-        "Maximum increase of the correlation with length",
+        "Maximum change of the correlation with length",
         _RULES.length,
-        "Correlation of the reward with the logarithm of tokens; 100 % is 1.",
+        "Correlation of the reward with the logarithm of tokens (100 % is 1): how far it may be beyond the range from "
+        "0 to that of the active revision, in either direction.",
     )
     agreement = forms.FloatField(
         label="Minimum agreement",

@@ -130,7 +130,7 @@ class Release(models.Model):
 
 
 class ReleaseRollup(models.Model):
-    """Scores of the same items by both revisions, summed: see `releases.PairStatistics`."""
+    """Scores of the same items by both revisions, summed: see `pair_statistics.PairStatistics`."""
 
     release = models.ForeignKey(Release, models.CASCADE, related_name="rollups")
     stage = models.CharField(max_length=10)

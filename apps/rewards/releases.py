@@ -1,33 +1,25 @@
 """Whether a candidate may be promoted: both revisions' scores of the same items, compared by rules. Pure.
 
-Differences are judged with 99 % intervals, so that a candidate is not rolled back for bad luck. Shares of the two are
-compared as if independent; that they are of the same items makes the intervals wider than they need be.
+A candidate passes where a confidence sequence shows every difference to be inside its limit, and is rolled back where
+one shows a difference to be beyond it. Both hold however often one looks: a candidate beyond a limit passes in at most
+5 % of releases, and one that is inside all of them is rolled back as worse in at most 1 % (`benchmarks.releases`).
 """
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations_with_replacement
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import msgspec
 
+from apps.rewards.confidence_sequences import mixture_half_width, share_bounds
+from apps.rewards.pair_statistics import PairStatistics
 from workers.schema.decode import convert
 
-NUMBERS = ("active", "candidate", "length", "steps")
-_PRODUCTS = list(combinations_with_replacement(range(len(NUMBERS)), 2))
-MOMENTS = len(NUMBERS) + len(_PRODUCTS)
-COUNTS = (
-    "pairs",
-    "failed",
-    "uncertain_active",
-    "uncertain_candidate",
-    "outside_active",
-    "outside_candidate",
-)
 MIN_PAIRS = 30  # pairs below which no difference is reported
-PATIENCE = 10  # times the required pairs: a candidate that is still unclear then is rolled back
-_Z = 2.576  # 99 %
+PATIENCE = 50  # times the required pairs: a candidate that is still unclear then is rolled back
+_PASS_ALPHA = 0.05  # of each rule: all have to hold, so that a candidate that breaks one passes no more often
+_FAIL_ALPHA = 0.01 / 5  # of each of five rules, any of which rolls back
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -45,7 +37,7 @@ class ReleaseRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     uncertain: Share = 0.05
     out_of_distribution: Share = 0.05
     length: Share = 0.1
-    agreement: Annotated[float, msgspec.Meta(ge=-1, le=1)] = 0.0
+    agreement: Annotated[float, msgspec.Meta(ge=-1, le=1)] = 0.5
 
 
 def parse_rules(value: Any, *, pointer: str = "/rules") -> ReleaseRules:
@@ -53,97 +45,12 @@ def parse_rules(value: Any, *, pointer: str = "/rules") -> ReleaseRules:
     return convert(value, ReleaseRules, pointer=pointer)
 
 
-@dataclass(frozen=True, slots=True)
-class ScorePair:
-    """One item scored by both, or (scores None) one that the candidate could not score. uncertain, outside: of the
-    active, of the candidate. tokens: of the item; steps: the agent's."""
-
-    release: int
-    stage: str
-    policy_version: str
-    scores: tuple[float, float] | None
-    tokens: int = 0
-    steps: int = 0
-    uncertain: tuple[bool, bool] = (False, False)
-    outside: tuple[bool, bool] = (False, False)
-
-
-@dataclass(slots=True)
-class PairStatistics:
-    """moments: sums of NUMBERS, then of their products two by two (as `combinations_with_replacement` orders them);
-    length and steps as log(1 + n)."""
-
-    pairs: int = 0
-    failed: int = 0
-    uncertain_active: int = 0
-    uncertain_candidate: int = 0
-    outside_active: int = 0
-    outside_candidate: int = 0
-    moments: list[float] = field(default_factory=lambda: [0.0] * MOMENTS)
-
-    def add(self, pair: ScorePair) -> None:
-        if pair.scores is None:
-            self.failed += 1
-            return
-        self.pairs += 1
-        self.uncertain_active += pair.uncertain[0]
-        self.uncertain_candidate += pair.uncertain[1]
-        self.outside_active += pair.outside[0]
-        self.outside_candidate += pair.outside[1]
-        numbers = (*pair.scores, math.log1p(pair.tokens), math.log1p(pair.steps))
-        products = (numbers[first] * numbers[second] for first, second in _PRODUCTS)
-        self.moments = [old + new for old, new in zip(self.moments, (*numbers, *products), strict=True)]
-
-    def merge(self, other: Any) -> None:
-        """other: anything with these fields."""
-        for name in COUNTS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.moments = [old + new for old, new in zip(self.moments, other.moments, strict=True)]
-
-    @property
-    def items(self) -> int:
-        return self.pairs + self.failed
-
-    def mean(self, name: str) -> float | None:
-        return self.moments[NUMBERS.index(name)] / self.pairs if self.pairs else None
-
-    def correlation(self, first: str, second: str) -> float | None:
-        """Pearson's; None where one of them is constant."""
-        if self.pairs < 2:
-            return None
-        i, j = sorted((NUMBERS.index(first), NUMBERS.index(second)))
-        spread = math.sqrt(self._covariance(i, i) * self._covariance(j, j))
-        if spread <= 1e-12:
-            return None
-        return max(-1.0, min(1.0, self._covariance(i, j) / spread))
-
-    def _covariance(self, i: int, j: int) -> float:
-        products = self.moments[len(NUMBERS) + _PRODUCTS.index((i, j))]
-        found = products / self.pairs - self.moments[i] * self.moments[j] / self.pairs**2
-        return max(0.0, found) if i == j else found
-
-
-def group_pairs(pairs: Iterable[ScorePair]) -> dict[tuple[int, str, str], PairStatistics]:
-    """By release, stage and policy version."""
-    found: dict[tuple[int, str, str], PairStatistics] = {}
-    for pair in pairs:
-        found.setdefault((pair.release, pair.stage, pair.policy_version), PairStatistics()).add(pair)
-    return found
-
-
-def merge_pairs(rows: Iterable[Any]) -> PairStatistics:
-    total = PairStatistics()
-    for row in rows:
-        total.merge(row)
-    return total
-
-
 CheckState = Literal["fine", "worse", "unclear"]
 
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """One rule. worse: with 99 % confidence. unclear: beyond the limit, but that may be chance."""
+    """One rule. fine, worse: shown to be inside the limit, or beyond it. unclear: neither is shown yet."""
 
     name: str
     active: float | None
@@ -174,8 +81,11 @@ class RuleCheck:
 
     @property
     def shown_limit(self) -> str:
-        least = self.name == "agreement"
-        return f"at least {self._shown(self.limit)}" if least else f"up to {self._shown(self.limit)} more"
+        if self.name == "agreement":
+            return f"at least {self._shown(self.limit)}"
+        if self.name == "length":
+            return f"up to {self._shown(self.limit)} beyond the range from 0 to that"
+        return f"up to {self._shown(self.limit)} more"
 
     def _shown(self, value: float | None) -> str:
         if value is None:
@@ -212,9 +122,10 @@ def decide_release(pairs: PairStatistics, rules: ReleaseRules) -> ReleaseDecisio
     unclear = [check.sentence for check in checks if check.state == "unclear"]
     if not unclear:
         return ReleaseDecision("passes", f"It met every rule on {pairs.items} items.", checks)
+    reason = f"not shown to be inside the limits after {pairs.items} items: {'; '.join(unclear)}"
     if pairs.items >= PATIENCE * rules.pairs:
-        return ReleaseDecision("fails", _sentence(unclear), checks)
-    return ReleaseDecision("waits", f"Unclear after {pairs.items} items: {_sentence(unclear)}", checks)
+        return ReleaseDecision("fails", _sentence([reason]), checks)
+    return ReleaseDecision("waits", _sentence([reason]), checks)
 
 
 def _sentence(clauses: Sequence[str]) -> str:
@@ -223,7 +134,7 @@ def _sentence(clauses: Sequence[str]) -> str:
 
 
 def _checks(pairs: PairStatistics, rules: ReleaseRules) -> Iterable[RuleCheck]:
-    yield _share_check("failed", 0, pairs.failed, pairs.items, rules.failed)
+    yield _failure_check(pairs, rules.failed)
     yield _share_check(
         "uncertain", pairs.uncertain_active, pairs.uncertain_candidate, pairs.pairs, rules.uncertain
     )
@@ -234,28 +145,69 @@ def _checks(pairs: PairStatistics, rules: ReleaseRules) -> Iterable[RuleCheck]:
         pairs.pairs,
         rules.out_of_distribution,
     )
-    active, candidate = (pairs.correlation(name, "length") for name in ("active", "candidate"))
-    more = abs(candidate or 0.0) - abs(active or 0.0)
-    error = _Z * math.sqrt(2 / (pairs.pairs - 3)) if pairs.pairs > 3 else 2.0
-    yield RuleCheck("length", active, candidate, rules.length, _state(more, error, rules.length))
-    agreement = pairs.correlation("active", "candidate")
-    if agreement is not None:
-        error = _Z * (1 - agreement**2) / math.sqrt(pairs.pairs)
-        state = _state(-agreement, error, -rules.agreement)
-        yield RuleCheck("agreement", None, agreement, rules.agreement, state)
+    yield _length_check(pairs, rules.length)
+    yield _agreement_check(pairs, rules.agreement)
+
+
+def _failure_check(pairs: PairStatistics, limit: float) -> RuleCheck:
+    share = pairs.failed / pairs.items if pairs.items else None
+    _, high = share_bounds(pairs.failed, pairs.items, _PASS_ALPHA)
+    low, _ = share_bounds(pairs.failed, pairs.items, _FAIL_ALPHA)
+    active = None if share is None else 0.0
+    return RuleCheck("failed", active, share, limit, _state(low, high, limit))
 
 
 def _share_check(name: str, active: int, candidate: int, count: int, limit: float) -> RuleCheck:
+    """The variance of the paired difference of two flags is at most the share of items with either, whatever their
+    dependence: the sum of the shares, here with one more of each (Agresti and Caffo 2000)."""
     if not count:
-        return RuleCheck(name, None, None, limit, "fine")
+        return RuleCheck(name, None, None, limit, _state(-1.0, 1.0, limit))
     more = (candidate - active) / count
-    # With one more of either kind (Agresti and Caffo 2000): 0 of 30 is not known to be never.
-    smooth = [(number + 1) / (count + 2) for number in (active, candidate)]
-    error = _Z * math.sqrt(sum(share * (1 - share) for share in smooth) / (count + 2))
-    return RuleCheck(name, active / count, candidate / count, limit, _state(more, error, limit))
+    deviation = math.sqrt(min(1.0, (active + candidate + 2) / (count + 2)))
+    low = more - mixture_half_width(deviation, count, _FAIL_ALPHA)
+    high = more + mixture_half_width(deviation, count, _PASS_ALPHA)
+    return RuleCheck(name, active / count, candidate / count, limit, _state(low, high, limit))
 
 
-def _state(difference: float, error: float, limit: float) -> CheckState:
-    if difference <= limit:
-        return "fine"
-    return "worse" if difference - error > limit else "unclear"
+def _length_check(pairs: PairStatistics, limit: float) -> RuleCheck:
+    """By how much the candidate's correlation is above both 0 and the active one's, or below both.
+
+    A correlation that does not exist, as rewards or lengths do not vary, counts as 0. Deviations are those of
+    correlations of normal values; the covariance of the two correlations is taken as 0, which makes the interval of
+    their difference wider than it need be.
+    """
+    shown = pairs.correlation("active", "length"), pairs.correlation("candidate", "length")
+    active, candidate = shown[0] or 0.0, shown[1] or 0.0
+    if shown[1] is None and pairs.pairs >= MIN_PAIRS:
+        return RuleCheck("length", shown[0], None, limit, "fine")
+    alone = 1 - candidate**2
+    both = math.hypot(alone, 1 - active**2)
+
+    def beyond(alpha: float, side: int) -> float:
+        """A bound of the distance beyond the range, the upper one for side 1, the lower one for -1."""
+        from_zero, from_active = (_half_width(deviation, pairs.pairs, alpha) for deviation in (alone, both))
+        above = min(candidate + side * from_zero, candidate - active + side * from_active)
+        below = min(-candidate + side * from_zero, active - candidate + side * from_active)
+        return max(above, below)
+
+    state = _state(beyond(_FAIL_ALPHA, -1), beyond(_PASS_ALPHA, 1), limit)
+    return RuleCheck("length", shown[0], shown[1], limit, state)
+
+
+def _agreement_check(pairs: PairStatistics, limit: float) -> RuleCheck:
+    """Rewards that do not vary agree with none that do."""
+    agreement = pairs.correlation("active", "candidate")
+    estimate = agreement or 0.0
+    deviation = 1 - estimate**2
+    low = -estimate - _half_width(deviation, pairs.pairs, _FAIL_ALPHA)
+    high = -estimate + _half_width(deviation, pairs.pairs, _PASS_ALPHA)
+    return RuleCheck("agreement", None, agreement, limit, _state(low, min(high, 1.0), -limit))
+
+
+def _half_width(deviation: float, pairs: int, alpha: float) -> float:
+    return mixture_half_width(deviation, pairs - 3, alpha) if pairs > MIN_PAIRS // 2 else 2.0
+
+
+def _state(low: float, high: float, limit: float) -> CheckState:
+    """Of a difference between these bounds."""
+    return "fine" if high <= limit else "worse" if low > limit else "unclear"

@@ -7,7 +7,8 @@ from django.db.models import QuerySet
 from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
 from apps.rewards.models import Endpoint, EndpointRevision, Release, ScoreSample
-from apps.rewards.releases import PairStatistics, ReleaseDecision, decide_release, merge_pairs, parse_rules
+from apps.rewards.pair_statistics import PairStatistics, merge_pairs
+from apps.rewards.releases import ReleaseDecision, decide_release, parse_rules
 from workers.schema import Task, Text, Trajectory, parse_item
 from workers.schema.endpoints import EndpointSpec, parse_spec
 from workers.schema.messages import build_trajectory, from_prompt_response

@@ -14,7 +14,7 @@ from apps.monitoring.measures import reference_from_rows
 from apps.monitoring.services import check_endpoints
 from apps.retraining.models import RetrainingCycle
 from apps.rewards.models import Endpoint, ReleaseRollup, ScoreSample
-from apps.rewards.releases import PairStatistics, ScorePair
+from apps.rewards.pair_statistics import PairStatistics, ScorePair
 from apps.rewards.selectors import open_release
 from apps.rewards.services import deploy
 from apps.training.models import RewardModel
@@ -197,7 +197,7 @@ def test_a_release(
         counted = {name: getattr(pairs, name) for name in PairStatistics.__slots__}
         ReleaseRollup.objects.create(release=release, stage="canary", policy_version="step-9", **counted)
         expect(page.get_by_role("rowheader", name="The uncertain share")).to_be_visible()
-        expect(page.get_by_text("Unclear after 400 items")).to_be_visible()
+        expect(page.get_by_text("Not shown to be inside the limits after 400 items")).to_be_visible()
         tools.shoot(page, "release")
         page.on("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Promote").click()

@@ -200,3 +200,26 @@ def test_a_sentence() -> None:
     assert said.startswith("The correlation of reward with length is 0.")
     assert "of run grpo-1, up to policy version 300, 0." in said
     assert said.endswith("in training; up to 0.25 more is allowed.")
+
+
+@pytest.mark.parametrize(
+    ("trained_at", "now", "alert"),
+    [(-0.4, 0.5, True), (0.4, -0.5, True), (0.0, -0.5, True), (0.4, 0.0, False), (-0.5, -0.5, False)],
+)
+def test_the_correlation_with_length_has_a_sign(trained_at: float, now: float, alert: bool) -> None:
+    """Of a reward that fell with length in training, one that grows with it is as bad as of one that did not care."""
+    dice = random.Random(0)
+
+    def correlated(rho: float, count: int) -> list[SampleRow]:
+        found = []
+        for pk in range(count):
+            length = dice.gauss(0, 1)
+            reward = rho * length + math.sqrt(1 - rho * rho) * dice.gauss(0, 1)
+            found.append(SampleRow(pk, "", reward, int(math.exp(6 + 0.7 * length)), 3))
+        return found
+
+    reference = reference_from_rows(correlated(trained_at, 2000), "in training")
+    reading = MEASURES["length_correlation"].measure(correlated(now, 300), reference)
+    assert reading is not None
+    assert reading.value == pytest.approx(now, abs=0.12)
+    assert reading.passes(0.1) is alert

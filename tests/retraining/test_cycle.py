@@ -216,6 +216,7 @@ def compared(cycle: RetrainingCycle, *results: tuple[DatasetVersion, dict[str, A
 
 
 BETTER = {"difference": 0.05, "interval": [-0.01, 0.11]}
+EQUAL = {"difference": 0.0, "interval": [-0.015, 0.015]}
 SAME = {"difference": 0.0, "interval": [-0.04, 0.04]}
 WORSE = {"difference": -0.2, "interval": [-0.3, -0.1]}
 
@@ -224,7 +225,9 @@ WORSE = {"difference": -0.2, "interval": [-0.3, -0.1]}
     ("new", "old", "better", "said"),
     [
         (BETTER, SAME, True, "differs by +5.0 points on the test split of desk/d@2"),
-        (SAME, SAME, True, "differs by +0.0 points"),
+        (EQUAL, SAME, True, "differs by +0.0 points"),
+        (SAME, SAME, False, "[-4.0, +4.0]: a loss of 2 points is not excluded"),
+        ({"difference": 0.1, "interval": None}, SAME, False, "too few tasks for an interval"),
         (WORSE, SAME, False, "differs by -20.0 points on the test split of desk/d@2"),
         (BETTER, WORSE, False, "certainly worse than the 5 points that are allowed"),
         ({"difference": None, "interval": None}, SAME, False, "models cannot be compared"),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from apps.rewards.releases import ScorePair
+from apps.rewards.pair_statistics import ScorePair
 from apps.rewards.serving.access import Caller
 from apps.rewards.serving.deployments import Deployment
 from apps.rewards.serving.registry import ReleaseInfo

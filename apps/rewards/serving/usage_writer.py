@@ -12,7 +12,7 @@ import psycopg
 from django.db import DatabaseError, InterfaceError, connection
 
 from apps.rewards.accounting import SampledItem, write_usage
-from apps.rewards.releases import ScorePair
+from apps.rewards.pair_statistics import ScorePair
 from apps.rewards.usage import UsageEvent, UsageGroup
 from workers.engine.rules import repetition
 from workers.errors import RewardError
