@@ -1,13 +1,15 @@
 """Expected answers (adjudications), and the accuracy of annotators on gold items."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import QuerySet
 
+from apps.accounts.models import Project
 from apps.annotation.agreement_values import collect_agreement_values, group_by_question, is_disputed
-from apps.annotation.models import Annotation, Annotator, Assignment, Campaign, Item
+from apps.annotation.models import Annotation, Annotator, Assignment, Campaign, Item, Preference
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,35 @@ def gold_accuracies(
     return {
         name: GoldAccuracy(sum(found), len(found), len(items[name])) for name, found in is_correct.items()
     }
+
+
+def strict_gold_answers(
+    project: Project, campaigns: Collection[str] | None = None
+) -> dict[str, tuple[int, int]]:
+    """By annotator, (right, all) of the comparisons of gold items where the annotator and the adjudication both choose
+    one trajectory over the other. campaigns: by name; None is all.
+    """
+    gold = Assignment.objects.filter(item__campaign__project=project, item__purpose=Item.Purpose.GOLD)
+    if campaigns:
+        gold = gold.filter(item__campaign__name__in=campaigns)
+    strict = Preference.objects.filter(choice__in=("a", "b"))
+    question = ("annotation__assignment__item", "criterion")
+    adjudicated = _newest_annotations(gold.filter(is_adjudication=True), "item")
+    expected = {
+        (item, criterion): choice
+        for item, criterion, choice in strict.filter(annotation__in=adjudicated).values_list(
+            *question, "choice"
+        )
+    }
+    theirs = gold.filter(is_adjudication=False, state=Assignment.State.SUBMITTED)
+    found: dict[str, tuple[int, int]] = {}
+    for name, item, criterion, choice in strict.filter(
+        annotation__in=_newest_annotations(theirs, "assignment")
+    ).values_list("annotation__assignment__annotator__name", *question, "choice"):
+        if (item, criterion) in expected:
+            right, of = found.get(name, (0, 0))
+            found[name] = right + (choice == expected[item, criterion]), of + 1
+    return found
 
 
 def is_as_expected(annotation: Annotation, expected: Annotation) -> bool:

@@ -18,7 +18,9 @@ class DatasetVersion(Job):
     records = models.JSONField(default=dict)  # {kind: n}
     splits = models.JSONField(default=dict)  # {"train": n, "validation": n, "test": n}, in records
     tasks = models.JSONField(default=dict)  # the same, in tasks
-    annotators = models.JSONField(default=dict)  # {name: {"records": n, "reliability": share or null}}
+    annotators = models.JSONField(
+        default=dict
+    )  # {name: {"records": n, "reliability": q of strict choices or null}}
     # Of train in the other splits, as workers.schema.contamination says it; None where it was frozen before that.
     leaks = models.JSONField(null=True)
     usable_pairs = models.PositiveIntegerField(default=0)

@@ -1,16 +1,13 @@
-"""Statistics of a dataset version: content hash, record counts and annotator agreement."""
+"""Statistics of a dataset version: content hash and record counts."""
 
 import hashlib
 import json
 from collections import Counter, defaultdict
 from typing import Any
 
-from apps.annotation.models import is_by_judge
 from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, Trajectory
 from workers.schema.records import KIND_OF, record_trajectories
 from workers.schema.storage import to_builtins
-
-_MIN_ANNOTATORS = 3  # with fewer, the others have no majority
 
 
 def record_task(record: FeedbackRecord) -> str:
@@ -29,7 +26,7 @@ def is_usable_pair(record: FeedbackRecord) -> bool:
 def record_digest(record: FeedbackRecord) -> bytes:
     """SHA-256 of the record's content; of a trajectory its task, steps and outcome.
 
-    Excludes what depends on the installation (row ids) or on other records (reliability).
+    Excludes what depends on the installation (row ids) or on other records (strict_reliability).
     """
     content: dict[str, Any] = {"kind": KIND_OF[type(record)]}
     for name in record.__struct_fields__:
@@ -38,7 +35,7 @@ def record_digest(record: FeedbackRecord) -> bytes:
             content[name] = _identity(value)
         elif name == "trajectories":
             content[name] = [_identity(trajectory) for trajectory in value]
-        elif name != "reliability":
+        elif name != "strict_reliability":
             content[name] = to_builtins(value)
     return hashlib.sha256(_encoded(content)).digest()
 
@@ -51,36 +48,6 @@ def content_hash(digests: dict[str, list[bytes]]) -> str:
         for digest in sorted(digests[split]):
             total.update(digest)
     return total.hexdigest()
-
-
-class MajorityAgreement:
-    """How often each annotator agrees with the majority of the others, on items with three annotators or more.
-
-    Judges are excluded: their agreement with each other is no evidence about people.
-    """
-
-    def __init__(self) -> None:
-        self._choices: dict[tuple[str, str | None], dict[str, str]] = defaultdict(dict)
-
-    def add(self, record: FeedbackRecord) -> None:
-        if not isinstance(record, PreferenceRecord) or record.item is None:
-            return
-        if not is_by_judge(record.origin, record.annotator):
-            self._choices[(record.item, record.criterion)][record.annotator] = record.choice
-
-    def shares(self) -> dict[str, float]:
-        """By annotator, where it can be computed; comparisons without a majority among the others are skipped."""
-        agreed, judged = Counter[str](), Counter[str]()
-        for choices in self._choices.values():
-            if len(choices) < _MIN_ANNOTATORS:
-                continue
-            for annotator, choice in choices.items():
-                others = Counter(other for name, other in choices.items() if name != annotator).most_common(2)
-                if len(others) == 2 and others[0][1] == others[1][1]:
-                    continue
-                judged[annotator] += 1
-                agreed[annotator] += choice == others[0][0]
-        return {annotator: agreed[annotator] / n for annotator, n in judged.items()}
 
 
 class AnnotatorCounts:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from apps.accounts.models import Project
 from apps.annotation.feedback.records import feedback_records
+from apps.annotation.gold import strict_gold_answers
 from apps.annotation.models import Annotation, Assignment, Item, is_by_judge
 from apps.core.database.process_database import refresh_statistics
 from apps.core.errors import DomainError
@@ -30,12 +31,12 @@ from apps.datasets.models import DatasetVersion
 from apps.datasets.splits import SPLITS, split_tasks
 from apps.datasets.statistics import (
     AnnotatorCounts,
-    MajorityAgreement,
     content_hash,
     is_usable_pair,
     record_digest,
     record_task,
 )
+from apps.datasets.strict_reliability import StrictReliability
 from workers.schema import FeedbackRecord, OutcomeRecord, read_records, write_records
 from workers.schema.contamination import find_contamination
 
@@ -139,7 +140,7 @@ class _RecordStatistics:
     """Statistics collected in one pass over the records."""
 
     def __init__(self) -> None:
-        self.census, self.reliability = AnnotatorCounts(), MajorityAgreement()
+        self.census, self.reliability = AnnotatorCounts(), StrictReliability()
         self.digests: list[tuple[str, bytes, bool]] = []  # task, digest, whether it may be in the test split
 
     def track(self, records: Iterator[tuple[FeedbackRecord, bool]]) -> Iterator[FeedbackRecord]:
@@ -158,7 +159,8 @@ def _write_splits(
     heartbeat: _BuildProgress,
 ) -> dict[str, Any]:
     wanted = dataset_version.filters["split"]
-    reliability = statistics.reliability.shares()
+    gold = strict_gold_answers(dataset_version.project, dataset_version.filters.get("campaigns"))
+    reliability = statistics.reliability.estimates(gold)
     split_of = split_tasks(
         {task for task, *_ in statistics.digests},
         shares=tuple(wanted["shares"]),
@@ -175,7 +177,7 @@ def _write_splits(
                 continue
             usable += is_usable_pair(record)
             if not isinstance(record, OutcomeRecord):
-                record = replace(record, reliability=reliability.get(record.annotator))
+                record = replace(record, strict_reliability=reliability.get(record.annotator))
             yield record
 
     for split in SPLITS:

@@ -1,7 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
-from apps.datasets.statistics import MajorityAgreement, content_hash, is_usable_pair, record_digest
+from apps.datasets.statistics import content_hash, is_usable_pair, record_digest
 from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
 
 
@@ -25,7 +25,7 @@ def preference(
 
 def test_the_digest_knows_nothing_of_row_ids_and_other_records() -> None:
     preference_record = preference()
-    moved = replace(preference_record, a=trajectory("yes", id="4711"), reliability=0.5)
+    moved = replace(preference_record, a=trajectory("yes", id="4711"), strict_reliability=0.5)
     assert record_digest(preference_record) == record_digest(moved)
 
 
@@ -49,17 +49,6 @@ def test_the_hash_is_of_sets_in_splits() -> None:
     assert hashed == content_hash({"test": [], "train": [second, first]})
     assert hashed != content_hash({"train": [first], "test": [second]})
     assert hashed != content_hash({"train": [first, second, second], "test": []})
-
-
-def test_reliability_is_leave_one_out() -> None:
-    # Item 1: a a b, so ann and ben agree with the majority of the others only where there is one: cid faces a, a.
-    # Item 2: a a a a; everyone agrees. Item 3: two annotators, which says nothing.
-    reliability = MajorityAgreement()
-    for item, choices in {"1": "aab", "2": "aaaa", "3": "ab"}.items():
-        for name, choice in zip(["ann", "ben", "cid", "dov"], choices, strict=False):
-            reliability.add(preference(annotator=name, choice=choice, item=item))
-    # Item 1: ann's others are a, b: no majority; ben's the same; cid's are a, a: disagrees.
-    assert reliability.shares() == {"ann": 1.0, "ben": 1.0, "cid": pytest.approx(0.5), "dov": 1.0}
 
 
 @pytest.mark.parametrize("choice", ["a", "b", "tie", "both_bad"])

@@ -53,21 +53,22 @@ def test_a_frozen_dataset_version_does_not_change(judged: Project) -> None:
     assert {path.name: path.read_bytes() for path in data_folder(dataset_version).iterdir()} == before
 
 
-def test_records_carry_the_annotators_reliability(project: Project) -> None:
+def test_records_carry_the_annotators_strict_reliability(project: Project) -> None:
     import_pairs(
         project,
         [
-            pair("one", annotator=name, choice=choice)
-            for name, choice in [("ann", "a"), ("ben", "a"), ("cid", "a"), ("dov", "b")]
+            pair(task, annotator=name, choice=choice)
+            for task in ("one", "two")
+            for name, choice in [("ann", "a"), ("ben", "a"), ("cid", "a"), ("dov", "b"), ("eve", "tie")]
         ],
     )
     dataset_version = freeze(project)
+    # Everyone agrees with the others or contradicts them: q is 1, or that of 2 wrong answers, 4 / (4 + 2).
     assert {name: annotator["reliability"] for name, annotator in dataset_version.annotators.items()} == {
-        "ann": 1.0, "ben": 1.0, "cid": 1.0, "dov": 0.0,
+        "ann": 1.0, "ben": 1.0, "cid": 1.0, "dov": pytest.approx(4 / 6), "eve": None,
     }  # fmt: skip
-    assert {record.annotator: record.reliability for record in read_dataset_records(dataset_version)}[
-        "dov"
-    ] == 0.0  # type: ignore[union-attr]
+    known = {record.annotator: record.strict_reliability for record in read_dataset_records(dataset_version)}  # type: ignore[union-attr]
+    assert known["dov"] == pytest.approx(4 / 6)
 
 
 def test_given_test_tasks(judged: Project) -> None:

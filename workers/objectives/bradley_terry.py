@@ -1,5 +1,6 @@
 """Bradley-Terry on preferences, with ties, both-bad, margins, unreliable annotators and centring."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,10 @@ from workers.objectives import Example, Objective, ObjectiveBatch
 from workers.schema import Choice, PreferenceRecord
 from workers.schema.recipe import Recipe
 
+# Of the prior of a learnt reliability, relative to the annotator's own choices: a model that learns these by heart
+# takes each for right, and may then not outweigh what others said about the annotator.
+PRIOR_WEIGHT = 2.0
+_START = 0.8807970779778823  # s(2): a learnt reliability of which nothing is known, at first
 CHOICES: dict[Choice, int] = {"a": 0, "b": 1, "tie": 2, "both_bad": 3}
 
 
@@ -44,6 +49,15 @@ def below_loss(raw: Tensor, threshold: Tensor) -> Tensor:
     return -functional.logsigmoid(threshold - raw)
 
 
+def reliability_prior_loss(logit: Tensor, known: Tensor) -> Tensor:
+    """-PRIOR_WEIGHT [k log q + (1 - k) log(1 - q)], elementwise, with q = s(logit): 0 slope where q = k.
+
+    A Beta prior around what gold items and overlap say (k), of PRIOR_WEIGHT answers for each of the annotator's.
+    """
+    found = known * functional.logsigmoid(logit) + (1 - known) * functional.logsigmoid(-logit)
+    return -PRIOR_WEIGHT * found
+
+
 class BradleyTerry(Objective):
     """The loss with what it learns next to the model: the tie threshold, the acceptability threshold, reliabilities.
 
@@ -64,7 +78,9 @@ class BradleyTerry(Objective):
         learns = recipe.annotators == "learnt" and names
         self.tie = nn.Parameter(torch.tensor([-1.0])) if "tie" in choices else None
         self.threshold = nn.Parameter(torch.tensor([0.0])) if "both_bad" in choices else None
-        self.annotator = nn.Parameter(torch.full((len(names),), 2.0)) if learns else None  # s(2) = 0.88
+        known = {example.annotator: _record(example).strict_reliability for example in examples}
+        first = torch.tensor([_START if known[name] is None else known[name] for name in names])
+        self.annotator = nn.Parameter(first.clamp(0.02, 0.98).logit()) if learns else None
 
     @classmethod
     def reject_reason(cls, record: PreferenceRecord, recipe: Recipe) -> str | None:
@@ -101,7 +117,16 @@ class BradleyTerry(Objective):
             above = loss - functional.logsigmoid(chosen - self.threshold)
             below = below_loss(a, self.threshold) + below_loss(b, self.threshold)
             loss = torch.where(choice == 3, below, torch.where(choice <= 1, above, loss))
+        if self.annotator is not None:
+            loss = loss + self._prior(records, self.annotator).unsqueeze(-1)
         return loss + self.recipe.centring * (a + b).square()
+
+    def _prior(self, records: Sequence[PreferenceRecord], logits: Tensor) -> Tensor:
+        """[pairs]; 0 where nothing is known of the annotator."""
+        known = [record.strict_reliability for record in records]
+        said = logits.new_tensor([math.nan if q is None else q for q in known])
+        places = [self.annotator_indices[record.annotator] for record in records]
+        return torch.where(said.isnan(), 0.0, reliability_prior_loss(logits[places], said.nan_to_num()))
 
     def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
         """Over strict pairs: -log(q s(d) + (1 - q) s(-d)), d the difference of the mean rewards, q the annotator's
@@ -130,7 +155,8 @@ class BradleyTerry(Objective):
             known = torch.cat([known, known.mean(0, keepdim=True)])
             return known[[self.annotator_indices.get(record.annotator, -1) for record in records]]
         given = self.recipe.annotators == "given"
-        said = [record.reliability if given and record.reliability is not None else 1.0 for record in records]
+        known = [record.strict_reliability if given else None for record in records]
+        said = [1.0 if q is None else q for q in known]
         return like.new_tensor(said).clamp(min=0.5)
 
 

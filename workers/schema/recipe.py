@@ -116,7 +116,8 @@ PURPOSES: dict[str, str] = {
     "margins": "by how much the better one has to win, in raw reward, for strengths 1, 2 and 3",
     "label_smoothing": "probability that a choice is a slip, for all annotators",
     "centring": "weight of (r_a + r_b)^2, which keeps rewards around zero",
-    "annotators": "'given': trust each by the reliability in the records; 'learnt': estimate it; 'equal': no weights",
+    "annotators": "'given': trust each by the estimate in the records, fully where there is none; 'learnt': estimate "
+    "it; 'equal': no weights",
     "epochs": "passes over the training pairs, at most",
     "learning_rate": "of mixer and heads, at its peak",
     "encoder_learning_rate": "of the encoder where it is unfrozen, at its peak",

@@ -127,11 +127,15 @@ def _content(step: Step) -> tuple[Any, ...]:
 
 
 class Judgement(Record, frozen=True, kw_only=True):
-    """The annotator. reliability: the chance that this annotator agrees with the majority, where known."""
+    """The annotator. strict_reliability: the chance that a choice of one trajectory over the other is what the
+    annotator meant, not the opposite (q of Crowd-BT), where something is known of it; see docs/statistics.md.
+
+    `reliability` in files of earlier versions counted ties as errors; it is not read.
+    """
 
     annotator: str
     origin: Origin = "person"
-    reliability: float | None = None
+    strict_reliability: float | None = None
     item: str | None = None
     weight: float = 1.0
 

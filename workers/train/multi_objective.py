@@ -67,7 +67,7 @@ class MultiObjectiveModule(nn.Module):
         if recipe.heads_only:
             self.model.freeze_backbone()
         self.parts = nn.ModuleDict(parts).to(device)
-        self.examples = examples
+        self.recipe, self.examples = recipe, examples
         self.criteria = render_criteria(examples.criteria, self.model.backbone.renderer)
         self.bootstrap = bootstrap_weights(len(examples), recipe.ensemble, seed)
 
@@ -80,6 +80,16 @@ class MultiObjectiveModule(nn.Module):
         """By annotator, where they are learnt."""
         objective = dict(self.parts.items()).get("bradley_terry")
         return objective.reliabilities() if isinstance(objective, BradleyTerry) else None
+
+    def adversaries(self) -> list[str]:
+        """Annotators who say the opposite more often than not: q below one half, learnt or in the records."""
+        if self.recipe.annotators == "equal":
+            return []
+        known = {
+            example.annotator: getattr(example.record, "strict_reliability", None)
+            for example in self.examples.items
+        } | (self.reliabilities() or {})
+        return sorted(name for name, q in known.items() if q is not None and q < 0.5)
 
     def forward(self, indices: Sequence[int], batch_size: int, cache: Any = None) -> Tensor:
         """The share of these examples in the mean loss over `batch_size` examples and the heads."""

@@ -146,6 +146,7 @@ class TrainingPipeline:
             "best_step": best["step"] if (best := trainer.early_stopping.best) else None,
             "reward": reward,
             "reliabilities": trainer.module.reliabilities(),
+            "adversaries": trainer.module.adversaries(),
             "generated": generated,
             "parent": self.config.parent or None,
             "peak_memory": peak_memory(self.device),

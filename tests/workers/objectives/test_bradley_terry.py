@@ -6,7 +6,13 @@ import pytest
 import torch
 
 from workers.objectives import Example
-from workers.objectives.bradley_terry import BradleyTerry, below_loss, preference_loss, tie_loss
+from workers.objectives.bradley_terry import (
+    BradleyTerry,
+    below_loss,
+    preference_loss,
+    reliability_prior_loss,
+    tie_loss,
+)
 
 
 def number(value):
@@ -116,8 +122,51 @@ def test_learnt_reliability_falls_for_who_chooses_against_the_rewards(recipe, ba
     assert one.reliabilities() == pytest.approx({"good": 0.880797, "odd": 0.880797})
 
 
+def test_the_prior_of_a_learnt_reliability_is_what_others_said(recipe, batch, make_preference):
+    # q = s(2) = 0.880797 against the known 0.25: -2 (0.25 log 0.880797 + 0.75 log 0.119203) = 3.253856
+    assert float(reliability_prior_loss(number(2), number(0.25))) == pytest.approx(3.253856, abs=1e-6)
+    logit = number(math.log(0.25 / 0.75)).requires_grad_()
+    reliability_prior_loss(logit, number(0.25)).backward()
+    assert float(logit.grad) == pytest.approx(0)
+    known = make_preference(0, choice="a", annotator="ann", strict_reliability=0.25)
+    unknown = make_preference(0, choice="a", annotator="new")
+    records = [known, unknown]
+    one = BradleyTerry(
+        recipe(annotators="learnt"), [Example("bradley_terry", record, (0, 1)) for record in records]
+    ).double()
+    assert one.reliabilities() == pytest.approx({"ann": 0.25, "new": 0.880797}, abs=1e-6)
+    got = one(batch("bradley_terry", records, values((1.0, 0.0), (1.0, 0.0)))).squeeze(-1).tolist()
+    data = [-math.log(q * 0.731059 + (1 - q) * 0.268941) for q in (0.25, 0.880797)]
+    prior = -2 * (0.25 * math.log(0.25) + 0.75 * math.log(0.75))
+    assert got == pytest.approx([data[0] + prior, data[1]], abs=1e-5)
+
+
+def test_an_adversary_whom_the_model_learnt_by_heart_is_not_believed(recipe, batch, make_preference):
+    """50 choices of an annotator whom the others gave 0.15, all of which the model reproduces."""
+    record = make_preference(0, choice="a", annotator="odd", strict_reliability=0.15)
+    one = BradleyTerry(recipe(annotators="learnt"), [Example("bradley_terry", record, (0, 1))]).double()
+    known = batch("bradley_terry", [record] * 50, values(*[(8.0, 0.0)] * 50))
+    optimiser = torch.optim.SGD(one.parameters(), lr=1.0)
+    for _ in range(200):
+        optimiser.zero_grad()
+        one(known).mean().backward()
+        optimiser.step()
+    # The stationary point of log q + 2 (0.15 log q + 0.85 log(1 - q)) is (1 + 0.3) / 3.
+    assert one.reliabilities()["odd"] == pytest.approx(0.4333, abs=2e-3)
+
+
+def test_without_a_given_reliability_the_loss_is_that_of_equal(recipe, batch, make_preference):
+    record = make_preference(0, choice="a")
+    known = batch("bradley_terry", [record], values((-1.0, 0.0)))
+    given, equal = (
+        BradleyTerry(recipe(annotators=mode), [Example("bradley_terry", record, (0, 1))])(known)
+        for mode in ("given", "equal")
+    )
+    assert float(given.detach()) == float(equal.detach())
+
+
 def test_given_reliability_below_one_half_is_a_guess(recipe, batch, make_preference):
-    record = make_preference(0, choice="a", reliability=0.2)
+    record = make_preference(0, choice="a", strict_reliability=0.2)
     one = BradleyTerry(recipe(annotators="given"), [Example("bradley_terry", record, (0, 1))])
     got = one(batch("bradley_terry", [record], values((5.0, 0.0))))
     assert float(got.detach()) == pytest.approx(math.log(2))

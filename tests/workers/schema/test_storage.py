@@ -25,7 +25,14 @@ from workers.schema.storage import read_lines, read_raw_records
 A, B = (build_trajectory(from_prompt_response("Hi", text), Task(id="t")) for text in ("Hello", "Go away"))
 RECORDS = [
     PreferenceRecord(
-        a=A, b=B, choice="a", strength=3, annotator="ann", origin="simulated", reliability=0.9, item="i"
+        a=A,
+        b=B,
+        choice="a",
+        strength=3,
+        annotator="ann",
+        origin="simulated",
+        strict_reliability=0.9,
+        item="i",
     ),
     RankingRecord(trajectories=(A, B), ranks=(1, 2), annotator="ann"),
     StepLabelRecord(trajectory=B, labels={0: "bad"}, has_first_error=True, first_error=0, annotator="ann"),

@@ -113,7 +113,7 @@ def _pair(
     record: PreferenceRecord, said: dict[tuple[str, str], list[str]], recipe: Recipe, by: str | None
 ) -> Pair:
     better, other = (record.a, record.b) if record.choice == "a" else (record.b, record.a)
-    known = record.reliability if recipe.annotators == "given" else None
+    known = record.strict_reliability if recipe.annotators == "given" else None
     return Pair(
         better=better,
         other=other,
