@@ -7,6 +7,7 @@ something about an annotator only relative to the others. Ties and both-bad name
 
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import islice
 
 import numpy as np
 
@@ -77,7 +78,7 @@ class StrictReliability:
         for signs in items:
             for name in signs:
                 if len(peers[name]) <= _MIN_PEERS:  # itself and two others are enough to know
-                    peers[name].update(signs)
+                    peers[name].update((name, *islice(signs, _MIN_PEERS + 1)))
         counted = [place[name] for name in names if len(peers[name]) > _MIN_PEERS]
         if not counted:
             return {}

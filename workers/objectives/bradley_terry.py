@@ -155,8 +155,10 @@ class BradleyTerry(Objective):
             known = torch.cat([known, known.mean(0, keepdim=True)])
             return known[[self.annotator_indices.get(record.annotator, -1) for record in records]]
         given = self.recipe.annotators == "given"
-        known = [record.strict_reliability if given else None for record in records]
-        said = [1.0 if q is None else q for q in known]
+        said = [
+            record.strict_reliability if given and record.strict_reliability is not None else 1.0
+            for record in records
+        ]
         return like.new_tensor(said).clamp(min=0.5)
 
 

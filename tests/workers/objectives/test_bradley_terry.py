@@ -145,11 +145,10 @@ def test_an_adversary_whom_the_model_learnt_by_heart_is_not_believed(recipe, bat
     """50 choices of an annotator whom the others gave 0.15, all of which the model reproduces."""
     record = make_preference(0, choice="a", annotator="odd", strict_reliability=0.15)
     one = BradleyTerry(recipe(annotators="learnt"), [Example("bradley_terry", record, (0, 1))]).double()
-    known = batch("bradley_terry", [record] * 50, values(*[(8.0, 0.0)] * 50))
     optimiser = torch.optim.SGD(one.parameters(), lr=1.0)
     for _ in range(200):
         optimiser.zero_grad()
-        one(known).mean().backward()
+        one(batch("bradley_terry", [record] * 50, values(*[(8.0, 0.0)] * 50))).mean().backward()
         optimiser.step()
     # The stationary point of log q + 2 (0.15 log q + 0.85 log(1 - q)) is (1 + 0.3) / 3.
     assert one.reliabilities()["odd"] == pytest.approx(0.4333, abs=2e-3)
