@@ -70,11 +70,15 @@ def _data(model: RewardModel, report: dict[str, Any] | None) -> dict[str, Any]:
     trained = (report or {}).get("train") or {}
     run = model.training_run
     kinds = (trained.get("by_objective") or {}).items()
+    weights = trained.get("weights") or {}
     made = (trained.get("generated") or {}).items()
     return {
         "Dataset": dataset_version.get("name"),
         "Dataset hash": dataset_version.get("hash"),
         "Feedback records": ", ".join(f"{count} for {name}" for name, count in kinds) or None,
+        "Weights of objectives": ", ".join(f"{weight:.3g} {name}" for name, weight in weights.items())
+        if len(weights) > 1
+        else None,
         "Generated comparisons": ", ".join(f"{count} by {name}" for name, count in made) or None,
         "Fine-tuned from": str(model.parent) if model.parent else None,
         "Recipe": f"{run.recipe_name}, seed {run.seed}" if run else None,

@@ -1,6 +1,7 @@
 """`python -m workers.train RUN_DIR`.
 
-Exit status: 0 complete, 2 refused (error.json says why), 3 stopped by SIGTERM, 4 no room on the disk, 5 no memory.
+Exit status: 0 complete, 2 refused (error.json says why), 3 stopped by SIGTERM, 4 no room on the disk, 5 no memory,
+6 no memory in one of several processes: `--processes` and torchrun (--max-restarts) start again with less at a time.
 """
 
 import argparse
@@ -16,8 +17,8 @@ from types import FrameType
 
 from workers.errors import RewardError
 from workers.json_files import write_json
-from workers.train.distributed.launch import train_together
-from workers.train.limits import TrainingStopped
+from workers.train.distributed.launch import MEMORY_HALVED, train_together
+from workers.train.limits import MemoryHalved, TrainingStopped
 from workers.train.pipeline import train
 from workers.train.run_directory import lock_run_directory
 
@@ -68,6 +69,8 @@ def _train(run: Path, asked: list[int]) -> int:
         return REFUSED
     except TrainingStopped:
         return STOPPED
+    except MemoryHalved:
+        return MEMORY_HALVED
     except (OSError, MemoryError, RuntimeError) as error:
         status = out_of_room(error, run)
         if status is None:

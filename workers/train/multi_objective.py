@@ -23,7 +23,7 @@ from workers.schema.records import record_trajectories
 
 
 class MultiObjectiveModule(nn.Module):
-    """A reward model and the objectives that train it. weights: how much each objective counts.
+    """A reward model and the objectives that train it. weights: of each objective's mean loss; their sum is 1.
 
     parts: the objectives for which there are examples, by name (checkpoints have their parameters by this name).
     bootstrap [examples, heads]: how often each head's bootstrap sample holds each example. parent: a model whose
@@ -42,7 +42,16 @@ class MultiObjectiveModule(nn.Module):
     ) -> None:
         super().__init__()
         known = {name: weight for name, weight in components(recipe).items() if examples.by_objective(name)}
-        self.weights: Mapping[str, float] = known or components(recipe)
+        known = known or components(recipe)
+        self.weights: Mapping[str, float] = {
+            name: weight / sum(known.values()) for name, weight in known.items()
+        }
+        counts = {name: len(examples.by_objective(name)) for name in self.weights}
+        # The mean over all examples is then the weighted mean of the objectives, however many examples each has.
+        self.example_weights = {
+            name: weight * sum(counts.values()) / max(1, counts[name])
+            for name, weight in self.weights.items()
+        }
         parts: dict[str, Objective] = {
             name: objective_class(name)(recipe, examples.by_objective(name)) for name in self.weights
         }
@@ -113,7 +122,9 @@ class MultiObjectiveModule(nn.Module):
         index_by_id = {id(self.examples.items[index]): index for index in indices}
         for name, batch in batches.items():
             part = [index_by_id[id(example)] for example in batch.examples]
-            weights = torch.tensor([[example.weight * self.weights[name]] for example in batch.examples])
+            weights = torch.tensor(
+                [[example.weight * self.example_weights[name]] for example in batch.examples]
+            )
             losses = self.objective(name)(batch)
             losses = losses * (self.bootstrap[part] * weights).to(losses)
             if not bool(losses.isfinite().all()):

@@ -140,6 +140,7 @@ class TrainingPipeline:
         report["train"] = {
             "examples": len(training),
             "by_objective": {name: len(training.by_objective(name)) for name in trainer.module.weights},
+            "weights": dict(trainer.module.weights),
             "skipped": training.skipped,
             "steps": trainer.step,
             "seconds": trainer.elapsed,

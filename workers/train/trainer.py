@@ -19,7 +19,7 @@ from workers.train.checkpoints import random_state, restore_random_state, save_c
 from workers.train.distributed.group import ProcessGroup
 from workers.train.early_stopping import EarlyStopping
 from workers.train.events import Report
-from workers.train.limits import LOG_SECONDS, TrainingLimits, TrainingStopped
+from workers.train.limits import LOG_SECONDS, MemoryHalved, TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.optimiser import make_optimiser, set_learning_rate, uses_bfloat16
 
@@ -57,7 +57,7 @@ class RewardTrainer:
         self.model, self.examples = self.module.model, self.module.examples
         self.device = self.model.backbone.device
         self.model.backbone.in_bfloat16 = uses_bfloat16(self.recipe, self.device)
-        self.micro_tokens = self.micro_tokens or self.recipe.micro_tokens
+        self.micro_tokens = self.limits.micro_tokens(self.micro_tokens or self.recipe.micro_tokens)
         self.model.backbone.prepare(self.examples.rendered)
         self.process_group.shard(self.model, self.model.backbone.blocks())
         self.optimiser = make_optimiser(self.module, self.recipe)
@@ -127,12 +127,14 @@ class RewardTrainer:
         return reason is not None
 
     def _train_step(self, batch: TrainingBatch) -> float:
-        """One optimiser step; its loss. Out of memory: from then on half as many tokens in one forward pass."""
+        """One optimiser step; its loss. Out of memory: from then on half as many tokens in one forward pass.
+
+        Raises MemoryHalved where other processes train with this one.
+        """
         self.module.train()
         state = torch.get_rng_state()
         own_groups = batch[self.process_group.rank :: self.process_group.world_size]
-        if self.micro_tokens < self.recipe.micro_tokens:
-            own_groups = split_groups(own_groups, self.examples, self.model.backbone, self.micro_tokens)
+        own_groups = split_groups(own_groups, self.examples, self.model.backbone, self.micro_tokens)
         while True:
             self.optimiser.zero_grad(set_to_none=True)
             try:
@@ -165,15 +167,16 @@ class RewardTrainer:
         return self.process_group.all_reduce_sum(total)
 
     def _halve_micro_batch(self, groups: TrainingBatch) -> TrainingBatch:
-        is_smallest = all(len(group.examples) == 1 for group in groups) and self.micro_tokens == 1
-        if self.process_group.world_size > 1 or is_smallest:
+        if all(len(group.examples) == 1 for group in groups) and self.micro_tokens == 1:
             raise RewardError(
                 "one comparison alone does not fit into memory; lower max_tokens, or turn gradient_checkpointing on."
-                if self.process_group.world_size == 1
-                else "memory ran out on one of several processes; lower micro_tokens."
             ) from None
         largest = max(sum(group.cost for group in part) for part in micro_batches(groups, self.micro_tokens))
         self.micro_tokens = max(1, min(self.micro_tokens, largest) // 2)
+        if self.process_group.world_size > 1:
+            # The others wait for what this process had to compute with them, so that none can go on from here.
+            self.limits.write_micro_tokens(self.micro_tokens)
+            raise MemoryHalved from None
         self.report(
             message=f"out of memory: from now on {self.micro_tokens} tokens are computed in one forward pass"
         )
@@ -182,6 +185,7 @@ class RewardTrainer:
     def _validate(self) -> dict[str, float]:
         metrics: dict[str, float]
         groups = make_groups(self.validation, self.model.backbone, self.recipe)
+        groups = split_groups(groups, self.validation, self.model.backbone, self.micro_tokens)
         parts = [example_indices(part) for part in micro_batches(groups, self.micro_tokens)]
         metrics, losses = self.process_group.broadcast(
             self.module.validation_metrics(self.validation, parts, self.cache)
@@ -215,6 +219,7 @@ class RewardTrainer:
         self.early_stopping.load_state_dict(state)
         for name in _CHECKPOINTED:
             setattr(self, name, state[name])
+        self.micro_tokens = self.limits.micro_tokens(self.micro_tokens)
         self.report(step=self.step, message=f"resumed from the checkpoint at step {self.step}")
 
 

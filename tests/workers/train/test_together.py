@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +41,14 @@ def test_sigterm_reaches_all_and_their_status_is_told() -> None:
     timer = threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGTERM))
     timer.start()
     assert run(code) == 3
+
+
+def test_memory_that_ran_out_in_one_process_starts_all_again(tmp_path: Path) -> None:
+    """The second process ends as one that halved its micro batches, the first of the lost connection."""
+    code = f"""
+path = {str(tmp_path / "halved")!r} + os.environ['RANK']
+first = not os.path.exists(path)
+open(path, 'a').write('.')
+sys.exit((6 if os.environ['RANK'] == '1' else 1) if first else 0)"""
+    assert run(code) == 0
+    assert [(tmp_path / f"halved{rank}").read_text() for rank in (0, 1)] == ["..", ".."]

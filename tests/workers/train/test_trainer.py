@@ -11,10 +11,10 @@ from workers.errors import RewardError
 from workers.models import renderer_of
 from workers.models.backbones import step_encoder
 from workers.objectives import Examples, collect
-from workers.schema import Task
+from workers.schema import OutcomeRecord, Task
 from workers.train import early_stopping
 from workers.train.early_stopping import is_not_clearly_worse
-from workers.train.limits import TrainingLimits, TrainingStopped
+from workers.train.limits import MemoryHalved, TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.optimiser import set_learning_rate
 from workers.train.trainer import RewardTrainer
@@ -57,6 +57,28 @@ def test_it_learns_which_is_better(fit, tiny_recipe) -> None:
     assert sum(one.losses[-6:]) < 0.5 * sum(one.losses[:6])
 
 
+def test_joint_weighs_objectives_however_many_records_each_has(tiny_recipe, preferences) -> None:
+    """What is trained and what stops training are one number: the weighted mean of the objectives' means."""
+    recipe = replace(tiny_recipe, objective="joint", joint_weights={"outcome": 3.0}, ensemble=1, centring=0.0)
+    outcomes = [
+        OutcomeRecord(trajectory=side, success=index % 2 == 0)
+        for record in preferences[1:10]
+        for index, side in enumerate((record.a, record.b))
+    ]
+    module = MultiObjectiveModule(
+        recipe, collect([*preferences[:2], *outcomes], renderer_of(recipe), recipe), seed=0
+    ).eval()
+    assert module.weights == {"bradley_terry": 0.25, "outcome": 0.75}
+    everything = list(range(20))
+    with torch.no_grad():
+        losses = module.losses(everything)
+        metrics, _ = module.validation_metrics(module.examples, [everything])
+    # 2 comparisons and 18 outcomes: each comparison counts 0.25 * 20 / 2, each outcome 0.75 * 20 / 18.
+    assert float(losses[:2].mean()) == pytest.approx(2.5 * metrics["bradley_terry loss"], abs=1e-5)
+    assert float(losses[2:].mean()) == pytest.approx(0.8333333 * metrics["outcome loss"], abs=1e-5)
+    assert float(losses.mean()) == pytest.approx(metrics["loss"], abs=1e-5)
+
+
 @pytest.mark.parametrize("unfrozen", [False, True])
 def test_every_parameter_that_is_trained_moves_and_no_other(fit, tiny_recipe, unfrozen) -> None:
     one, _ = fit(replace(tiny_recipe, unfrozen=unfrozen, epochs=2))
@@ -90,6 +112,40 @@ def scarce(trainer: RewardTrainer, most: int):
         return forward(chosen, whole, cache)
 
     return pass_through
+
+
+def test_out_of_memory_in_one_of_several_processes_all_start_again_with_half(
+    fit, tiny_recipe, monkeypatch, make_preference, tmp_path
+) -> None:
+    records = [replace_task(make_preference(number), "one") for number in range(1, 5)]
+    recipe = replace(tiny_recipe, unfrozen=True, micro_tokens=64)
+    limits = TrainingLimits(checkpoints=tmp_path / "checkpoints")
+    one, _ = fit(recipe, records=records, limits=limits)
+    monkeypatch.setattr(one.module, "forward", scarce(one, 0))
+    one.process_group.world_size = 2
+    with pytest.raises(MemoryHalved):
+        one._train_step(one.batches[0])
+    assert one.micro_tokens <= 32
+    again, _ = fit(recipe, records=records, limits=limits)
+    assert again.micro_tokens == one.micro_tokens
+
+
+def test_micro_tokens_split_a_task(fit, tiny_recipe, monkeypatch, make_preference) -> None:
+    """Before, a group went through whole: 65,055 tokens at micro_tokens = 4,096."""
+    records = [replace_task(make_preference(number), "one") for number in range(1, 13)]
+    one, _ = fit(replace(tiny_recipe, unfrozen=True, batch_pairs=12, micro_tokens=24), records=records)
+    assert max(group.cost for group in one.batches[0]) > 24
+    passes: list[int] = []
+    forward = one.module.forward
+
+    def spy(chosen, whole, cache=None):
+        rows = {index for example in chosen for index in one.examples.items[example].trajectory_indices}
+        passes.append(one.model.backbone.cost([one.examples.rendered[row] for row in rows]))
+        return forward(chosen, whole, cache)
+
+    monkeypatch.setattr(one.module, "forward", spy)
+    one._train_step(one.batches[0])
+    assert len(passes) > 1 and max(passes) <= 24
 
 
 @pytest.mark.parametrize("unfrozen", [False, True])
