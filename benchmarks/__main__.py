@@ -35,6 +35,7 @@ NAMES = (
         "principles",
         "monitors",
         "releases",
+        "interval_coverage",
         "policies",
         "faults",
         "hostile",

@@ -23,7 +23,7 @@ import torch
 
 from benchmarks.docs_writer import write_between
 from benchmarks.generative_judge import BAD, GOOD, decoder, recipe, task_of
-from workers.evaluate.bootstrap import mean_interval
+from workers.evaluate.bootstrap import difference_interval, mean_interval
 from workers.models.generative.model import build_writer
 from workers.models.generative.verdicts import opposite
 from workers.models.generative.writer import Writer
@@ -210,7 +210,10 @@ def _said(seeds: Sequence[dict[str, Any]], some: Sequence[list[list[float]] | No
             a - b
             for a, b in zip(values, (value for seed_values in other for value in seed_values), strict=True)
         ]
-    mean, (low, high) = mean_interval(values, tasks)
+    if others:
+        mean, (low, high) = difference_interval(values, [0.0] * len(values), tasks)
+    else:
+        mean, (low, high) = mean_interval(values, tasks)
     return f"{mean:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
 
 

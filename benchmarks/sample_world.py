@@ -33,7 +33,7 @@ from apps.demo.generate import verdict
 from apps.demo.world import TASKS
 from workers.device import choose_device
 from workers.errors import RewardError
-from workers.evaluate.bootstrap import mean_interval
+from workers.evaluate.bootstrap import difference_interval, mean_interval
 from workers.evaluate.predictions import score_records
 from workers.evaluate.preference import correctness
 from workers.evaluate.ranks import spearman
@@ -307,7 +307,7 @@ def _accuracy(by_seed: list[dict[str, dict[str, Any]]], part: str, name: str) ->
 def _gain(by_seed: list[dict[str, dict[str, Any]]], part: str, one: str, other: str) -> dict[str, Any]:
     ours, groups = _choices([seed[part][one] for seed in by_seed])
     theirs, _ = _choices([seed[part][other] for seed in by_seed])
-    mean, interval = mean_interval([a - b for a, b in zip(ours, theirs, strict=True)], groups)
+    mean, interval = difference_interval(ours, theirs, groups)
     return {"difference": mean, "interval": interval}
 
 

@@ -20,6 +20,7 @@ BASELINES = {
 }
 COMPARISONS = "Held-out comparisons"
 _CAVEATS = ("chance", "unchecked")
+MIN_TASKS = 10  # below, no conclusion is drawn, as in `workers.evaluate.bootstrap`
 _SHARES = ("preference", "steps")  # parts of a report whose results are shares, shown in percent
 
 
@@ -67,7 +68,7 @@ class Baseline:
 class Measure:
     """The result of a model on one type of feedback. chance: that of random guessing; formula: what the number is.
 
-    kind: the part of the report it is in.
+    kind: the part of the report it is in. tasks: None in reports of older versions.
     """
 
     kind: str
@@ -80,6 +81,7 @@ class Measure:
     of: str
     chance: float | None
     baselines: list[Baseline]
+    tasks: int | None = None
     mistakes: list["Mistake"] = field(default_factory=list)
 
     @property
@@ -213,7 +215,17 @@ def _measure(
     ]
     baselines.sort(key=lambda baseline: -baseline.value)
     return Measure(
-        kind, title, name, formula, part[key], _pair(part.get("interval")), part["n"], of, chance, baselines
+        kind,
+        title,
+        name,
+        formula,
+        part[key],
+        _pair(part.get("interval")),
+        part["n"],
+        of,
+        chance,
+        baselines,
+        part.get("tasks"),
     )
 
 
@@ -249,6 +261,11 @@ def summarize(report: dict[str, Any]) -> ReportSummary:
 
 def _summarize_measure(measure: Measure, report: dict[str, Any]) -> ReportSummary:
     result = _result_in_words(measure)
+    if measure.tasks is not None and measure.tasks < MIN_TASKS:
+        return ReportSummary(
+            "neutral",
+            f"{result}. These are too few tasks for a conclusion ({measure.tasks}; at least {MIN_TASKS} are needed).",
+        )
     low = measure.interval[0] if measure.interval else measure.value
     if measure.chance is not None and low <= measure.chance:
         return ReportSummary("bad", f"{result}, which is no better than chance.")
@@ -310,8 +327,9 @@ def against(report: dict[str, Any], project: Project) -> dict[str, Any] | None:
         return None
     low, high = found["interval"]
     flips = found["flips"]
+    has_few_tasks = found.get("tasks", MIN_TASKS) < MIN_TASKS
     return found | {
-        "tone": "good" if low > 0 else "bad" if high < 0 else "neutral",
+        "tone": "neutral" if has_few_tasks else "good" if low > 0 else "bad" if high < 0 else "neutral",
         "sentence": comparison_in_words(found),
         "flips": flips | {"examples": _with_trajectories(project, flips["examples"])},
     }
@@ -326,6 +344,10 @@ def comparison_in_words(found: dict[str, Any]) -> str:
     low, high = found["interval"]
     more = "more" if found["difference"] >= 0 else "less"
     caveat = "" if low > 0 or high < 0 else " The difference may be chance."
+    if found.get("tasks", MIN_TASKS) < MIN_TASKS:
+        caveat = (
+            f" These are too few tasks for a conclusion ({found['tasks']}; at least {MIN_TASKS} are needed)."
+        )
     return (
         f"It is correct {percent(abs(found['difference']))} {more} often than {found['model']} on the same "
         f"{found['n']} comparisons (95 % interval {percent_interval((low, high))}).{caveat}"
@@ -335,7 +357,7 @@ def comparison_in_words(found: dict[str, Any]) -> str:
 def _annotators(report: dict[str, Any]) -> str:
     """The model next to one annotator on the same choices; nothing of reports from before both were measured so."""
     found = report.get("annotators") or {}
-    if "difference_interval" not in found:
+    if "difference_interval" not in found or found["tasks"] < MIN_TASKS:
         return ""
     low, high = found["difference_interval"]
     relation = "more often than" if low > 0 else "less often than" if high < 0 else "about as often as"

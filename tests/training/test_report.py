@@ -26,7 +26,11 @@ def report(
 
 
 def annotators(share: float, between: tuple[float, float]) -> dict[str, Any]:
-    return {"leave_one_out": share, "model": 0.7, "difference_interval": list(between), "n": 40}
+    return {"leave_one_out": share, "model": 0.7, "difference_interval": list(between), "n": 40, "tasks": 20}
+
+
+def few_tasks(found: dict[str, Any]) -> dict[str, Any]:
+    return found | {"preference": found["preference"] | {"tasks": 3}}
 
 
 @pytest.mark.parametrize(
@@ -56,6 +60,7 @@ def annotators(share: float, between: tuple[float, float]) -> dict[str, Any]:
             "more often than a single annotator",
         ),
         (report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.6}), "good", "every trivial baseline."),
+        (few_tasks(report(1.0, (0.7, 1.0))), "neutral", "too few tasks for a conclusion (3; at least 10"),
     ],
 )
 def test_the_verdict(given: dict[str, Any], tone: str, said: str) -> None:
@@ -95,6 +100,10 @@ def test_every_kind_of_feedback_has_its_measure() -> None:
         ("Ratings and scores", 0.4),
     ]
     assert found[0].baselines[0].value == 0.6
+
+
+def few_tasks(found: dict[str, Any]) -> dict[str, Any]:
+    return found | {"preference": found["preference"] | {"tasks": 3}}
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from workers.evaluate.bootstrap import mean_interval
+from workers.evaluate.bootstrap import difference_interval, mean_interval, task_count
 from workers.evaluate.preference import Prediction, correctness
 
 _MIRRORED = {"a": "b", "b": "a"}
 
 
 def annotator_report(found: Sequence[Prediction]) -> dict[str, Any] | None:
-    """{leave_one_out, interval, model, model_interval, difference, difference_interval, n}; None if n is 0.
+    """{leave_one_out, interval, model, model_interval, difference, difference_interval, tasks, n}; None if n is 0.
 
     Over the choices of one trajectory over the other by an annotator on an item that at least three annotators judged,
     where more of the other annotators chose one trajectory than the other (their ties and both-bad choose neither).
@@ -47,16 +47,15 @@ def annotator_report(found: Sequence[Prediction]) -> dict[str, Any] | None:
         return None
     share, interval = mean_interval(people, tasks)
     model_share, model_interval = mean_interval(model, tasks)
-    difference, difference_interval = mean_interval(
-        [ours - theirs for ours, theirs in zip(model, people, strict=True)], tasks
-    )
+    difference, between = difference_interval(model, people, tasks)
     return {
         "leave_one_out": share,
         "interval": interval,
         "model": model_share,
         "model_interval": model_interval,
         "difference": difference,
-        "difference_interval": difference_interval,
+        "difference_interval": between,
+        "tasks": task_count(tasks),
         "n": len(people),
     }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.evaluate.bootstrap import mean_interval
+from workers.evaluate.bootstrap import difference_interval, task_count
 from workers.evaluate.mistakes import prediction_to_json
 from workers.evaluate.predictions import RecordScorer, ScoredRecord
 from workers.evaluate.preference import Prediction, correctness, predictions
@@ -17,7 +17,7 @@ _SHOWN = 20
 
 
 def compare(scorer: RecordScorer, other: RecordScorer, records: Sequence[FeedbackRecord]) -> dict[str, Any]:
-    """{difference, interval, n, flips: {won, lost, examples}, distance}: the first minus `other`, paired, by task."""
+    """{difference, interval, n, tasks, flips: {won, lost, examples}, distance}: ours minus `other`, paired, by task."""
     ours, theirs = scorer(records), other(records)
     by = scorer.model.compared_by
     compared = compare_predictions(predictions(ours, by), predictions(theirs, by))
@@ -28,10 +28,16 @@ def compare_predictions(ours: Sequence[Prediction], theirs: Sequence[Prediction]
     """The same comparisons in the same order. flips: where one is right and the other wrong."""
     pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.is_strict]
     if not pairs:
-        return {"difference": None, "interval": None, "n": 0, "flips": {"won": 0, "lost": 0, "examples": []}}
-    difference, interval = mean_interval(
-        [correctness(a.margin) - correctness(b.margin) for a, b in pairs],
-        [a.record.a.task.id for a, _ in pairs],
+        return {
+            "difference": None,
+            "interval": None,
+            "n": 0,
+            "tasks": 0,
+            "flips": {"won": 0, "lost": 0, "examples": []},
+        }
+    tasks = [a.record.a.task.id for a, _ in pairs]
+    difference, interval = difference_interval(
+        [correctness(a.margin) for a, _ in pairs], [correctness(b.margin) for _, b in pairs], tasks
     )
     won = [(a, b) for a, b in pairs if a.margin > 0 > b.margin]
     lost = [(a, b) for a, b in pairs if b.margin > 0 > a.margin]
@@ -41,6 +47,7 @@ def compare_predictions(ours: Sequence[Prediction], theirs: Sequence[Prediction]
         "difference": difference,
         "interval": interval,
         "n": len(pairs),
+        "tasks": task_count(tasks),
         "flips": {"won": len(won), "lost": len(lost), "examples": examples},
     }
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from workers.evaluate.bootstrap import MIN_TASKS
+
 _LENGTH = 0.8  # a rank correlation above which rewards are little but length
 # Part of a report, its subject, the result of random guessing.
 _KINDS = (
@@ -13,12 +15,14 @@ _WHY_CHANCE = (
     "there are too few of them, their labels are as inconsistent as shuffled ones, or the input of the model lacks the "
     "needed information."
 )
+_MIN_TRAJECTORIES = 20  # below, a correlation with length is no finding
 _LEAKED = 0.02  # share of held-out trajectories that may be near-copies of training ones
 
 
 def findings(report: dict[str, Any]) -> list[dict[str, str]]:
     """[{name, sentence, kind?}], the most serious first. kind: the part of the report it is about, if any.
 
+    What fewer than MIN_TASKS tasks or _MIN_TRAJECTORIES trajectories show is no finding.
     Names: leak, unchecked, chance, length, worse_than_chance, truncated.
     """
     return [finding for find in (_leak, _unchecked, _chance, _length, _truncated) for finding in find(report)]
@@ -64,12 +68,13 @@ def _chance(report: dict[str, Any]) -> list[dict[str, str]]:
     """For each type of feedback: no better than chance, or, for steps, than the most common label."""
     found = []
     for kind, what, chance in _KINDS:
-        between = (report.get(kind) or {}).get("interval")
-        if between is None:
+        part = report.get(kind) or {}
+        between = part.get("interval")
+        if between is None or _has_few_tasks(part):
             continue
         if between[1] < chance:
             sentence = (
-                f"On {what} the model is wrong more often than right: the labels of the training and test splits "
+                f"On {what} the model is wrong more often than right. The labels of the training and test splits may "
                 "contradict each other."
             )
             found.append(_named("worse_than_chance", sentence, kind=kind))
@@ -78,9 +83,10 @@ def _chance(report: dict[str, Any]) -> list[dict[str, str]]:
                 _named("chance", f"On {what} the model is no better than chance: {_WHY_CHANCE}", kind=kind)
             )
     steps = report.get("steps") or {}
+    labels = steps.get("labels") or {}
     rules = [
-        (steps.get("baselines") or {}).get("most_common"),
-        ((steps.get("labels") or {}).get("baselines") or {}).get("majority"),
+        None if _has_few_tasks(part) else (part.get("baselines") or {}).get(name)
+        for part, name in ((steps, "most_common"), (labels, "majority"))
     ]
     if any(rule is not None and rule["interval"][0] <= 0 for rule in rules):
         sentence = (
@@ -90,10 +96,17 @@ def _chance(report: dict[str, Any]) -> list[dict[str, str]]:
     return found
 
 
+def _has_few_tasks(part: dict[str, Any]) -> bool:
+    """Reports from before tasks were counted have no number: what they found stays."""
+    return bool(part.get("tasks", MIN_TASKS) < MIN_TASKS)
+
+
 def _length(report: dict[str, Any]) -> list[dict[str, str]]:
     """Correlated with length, and not shown to beat the baseline that uses only length."""
     correlation = report.get("length_correlation")
     if correlation is None or abs(correlation) < _LENGTH:
+        return []
+    if (report.get("truncated") or {}).get("of", _MIN_TRAJECTORIES) < _MIN_TRAJECTORIES:
         return []
     parts = [report.get(kind) or {} for kind, *_ in _KINDS]
     rules: dict[str, Any] = next((part["baselines"] for part in parts if "baselines" in part), {})

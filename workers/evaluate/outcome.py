@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.evaluate.bootstrap import interval, mean_interval, task_draws
+from workers.evaluate.bootstrap import interval, mean_interval, task_count, task_draws
 from workers.evaluate.mistakes import Wrong, worst_records
 from workers.evaluate.predictions import ScoredRecord, agent_text_length
 from workers.evaluate.ranks import Numbers, auc, ranks
@@ -28,18 +28,23 @@ def outcome_report(scored_records: Sequence[ScoredRecord]) -> dict[str, Any] | N
         return None
     tasks = [scored.task for scored in found]
     rewards = np.array([scored.scores[0].raw for scored in found])
-    drawn = task_draws(tasks)
+    drawn, distinct = task_draws(tasks), task_count(tasks)
     ours = auc(rewards, positive, drawn)
     whole = np.ones((1, len(found)))
     own = float(auc(rewards, positive, whole)[0])
     baselines = {}
     for name, rule in _rules(found).items():
         theirs, value = auc(rule, positive, drawn), float(auc(rule, positive, whole)[0])
-        baselines[name] = {"auc": value, "difference": own - value, "interval": interval(ours - theirs)}
+        baselines[name] = {
+            "auc": value,
+            "difference": own - value,
+            "interval": interval(ours - theirs, distinct),
+        }
     return {
         "auc": own,
-        "interval": interval(ours),
+        "interval": interval(ours, distinct),
         "n": len(found),
+        "tasks": distinct,
         "successes": int(positive.sum()),
         "within_task": _within(rewards, positive, tasks),
         "baselines": baselines,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.evaluate.bootstrap import mean_interval
+from workers.evaluate.bootstrap import MIN_TASKS, difference_interval, mean_interval, task_count
 from workers.evaluate.calibration import (
     expected_calibration_error,
     fit_temperature,
@@ -93,7 +93,7 @@ def preference_report(found: Sequence[Prediction], validation: Sequence[Predicti
 
 
 def accuracy_report(strict: Sequence[Prediction]) -> dict[str, Any]:
-    """{accuracy, interval, n, baselines, verdict}, the interval by task."""
+    """{accuracy, interval, n, tasks, baselines, verdict}, the interval by task."""
     tasks = [prediction.record.a.task.id for prediction in strict]
     right = [correctness(prediction.margin) for prediction in strict]
     accuracy, interval = mean_interval(right, tasks)
@@ -102,8 +102,9 @@ def accuracy_report(strict: Sequence[Prediction]) -> dict[str, Any]:
         "accuracy": accuracy,
         "interval": interval,
         "n": len(strict),
+        "tasks": task_count(tasks),
         "baselines": baselines,
-        "verdict": verdict(baselines),
+        "verdict": verdict(baselines, task_count(tasks)),
     }
 
 
@@ -146,8 +147,10 @@ def _accuracy(some: Sequence[Prediction]) -> dict[str, Any]:
     return {"accuracy": accuracy, "interval": interval, "n": len(some)}
 
 
-def verdict(baselines: dict[str, dict[str, Any]]) -> str:
-    """In words: which trivial rules the model is not shown to beat."""
+def verdict(baselines: dict[str, dict[str, Any]], tasks: int) -> str:
+    """In words: which trivial rules the model is not shown to beat; of fewer than MIN_TASKS tasks nothing is shown."""
+    if tasks < MIN_TASKS:
+        return f"too few tasks ({tasks}; at least {MIN_TASKS})"
     words = {"longer": "longer-wins", "shorter": "shorter-wins", "fewer_steps": "fewer-steps-wins"}
     unbeaten = [words[name] for name, baseline in baselines.items() if baseline["interval"][0] <= 0]
     if not unbeaten:
@@ -159,7 +162,7 @@ def _baseline(
     name: str, strict: Sequence[Prediction], right: list[float], tasks: list[str]
 ) -> dict[str, Any]:
     rule = [correctness(_rule_margin(name, prediction)) for prediction in strict]
-    difference, interval = mean_interval([a - b for a, b in zip(right, rule, strict=True)], tasks)
+    difference, interval = difference_interval(right, rule, tasks)
     return {"accuracy": float(np.mean(rule)), "difference": difference, "interval": interval}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.evaluate.bootstrap import statistic_interval
+from workers.evaluate.bootstrap import statistic_interval, task_count
 from workers.evaluate.mistakes import worst_records
 from workers.evaluate.predictions import ScoredRecord, agent_text_length
 from workers.evaluate.ranks import Numbers, ranks, spearman
@@ -62,6 +62,7 @@ def scores_report(scored_records: Sequence[ScoredRecord]) -> dict[str, Any] | No
         "spearman": over_criteria(predicted, every),
         "interval": statistic_interval(partial(over_criteria, predicted), tasks, draws=_DRAWS),
         "n": len(rows),
+        "tasks": task_count(tasks),
         "by_judges": sum(row.record.origin == "judge" for row, _ in rows),
         "baselines": baselines,
         "criteria": {name: _report_criterion(name, some) for name, some in groups.items()},

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.evaluate.bootstrap import mean_interval, statistic_interval
+from workers.evaluate.bootstrap import difference_interval, mean_interval, statistic_interval, task_count
 from workers.evaluate.mistakes import Wrong, worst_records
 from workers.evaluate.predictions import ScoredRecord
 from workers.models import ModelScore
@@ -53,6 +53,7 @@ def steps_report(
             lambda places: process_bench_f1([found[place] for place in places]), tasks
         ),
         "n": len(firsts),
+        "tasks": task_count(tasks),
         "errors": sum(true is not None for true, _ in found),
         "threshold": threshold,
         "baselines": _baselines(firsts, known, right, tasks),
@@ -85,7 +86,8 @@ def _located(firsts: Sequence[ScoredRecord], known: Sequence[ScoredRecord]) -> d
     accuracy, interval = mean_interval(right, tasks)
     baselines = _baselines(wrong, [scored for scored in known if _true(scored) is not None], right, tasks)
     del baselines["no_error"]
-    return {"accuracy": accuracy, "interval": interval, "n": len(wrong), "baselines": baselines}
+    counts = {"n": len(wrong), "tasks": task_count(tasks)}
+    return {"accuracy": accuracy, "interval": interval, **counts, "baselines": baselines}
 
 
 def _weakest(scored: ScoredRecord) -> int:
@@ -165,7 +167,7 @@ def _baselines(
     out = {}
     for name, guesses in rules.items():
         rule = [float(guess == _true(scored)) for guess, scored in zip(guesses, firsts, strict=True)]
-        difference, interval = mean_interval([a - b for a, b in zip(right, rule, strict=True)], tasks)
+        difference, interval = difference_interval(right, rule, tasks)
         out[name] = {"accuracy": float(np.mean(rule)), "difference": difference, "interval": interval}
     return out
 
@@ -188,11 +190,12 @@ def _labels_report(labelled: Sequence[ScoredRecord]) -> dict[str, Any] | None:
     common = Counter(said).most_common(1)[0][0]
     accuracy, interval = mean_interval(right, tasks)
     rule = [float(label == common) for label in said]
-    difference, between = mean_interval([a - b for a, b in zip(right, rule, strict=True)], tasks)
+    difference, between = difference_interval(right, rule, tasks)
     return {
         "accuracy": accuracy,
         "interval": interval,
         "n": len(right),
+        "tasks": task_count(tasks),
         "baselines": {
             "majority": {"accuracy": float(np.mean(rule)), "difference": difference, "interval": between}
         },

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from workers.evaluate.bootstrap import mean_interval
+from workers.evaluate.bootstrap import t_quantile
 from workers.evaluate.comparison import compare_predictions
 from workers.evaluate.preference import Prediction, accuracy_report, preference_report, subsets, verdict
 
@@ -36,13 +36,15 @@ def test_baselines_follow_their_rules(predicted) -> None:
 
 
 def test_the_difference_to_a_baseline_is_paired(predicted) -> None:
-    """Model and rule are right on the same comparisons: no difference at all, however few there are."""
+    """Model and rule are right on the same comparisons; of nine tasks that excludes no small difference."""
     found = [
         predicted(1.0 if task % 3 else -1.0, length=(30, 10) if task % 3 else (10, 30), task=task)
         for task in range(9)
     ]
     longer = accuracy_report(found)["baselines"]["longer"]
-    assert longer == {"accuracy": pytest.approx(6 / 9), "difference": 0.0, "interval": [0.0, 0.0]}
+    bound = pytest.approx(t_quantile(8) / 11)  # an error of 1 / (9 + 2)
+    assert longer["difference"] == 0.0
+    assert (-longer["interval"][0], longer["interval"][1]) == (bound, bound)
 
 
 def rule(low: float) -> dict:
@@ -51,9 +53,10 @@ def rule(low: float) -> dict:
 
 def test_the_verdict_names_what_is_not_shown_to_be_beaten() -> None:
     beaten = {"longer": rule(0.01), "shorter": rule(0.01), "fewer_steps": rule(0.01)}
-    assert verdict(beaten) == "beats every trivial baseline"
-    assert verdict(beaten | {"shorter": rule(-0.01)}) == "does not beat shorter-wins"
-    assert verdict(dict.fromkeys(beaten, rule(0.0))) == (
+    assert verdict(beaten, 10) == "beats every trivial baseline"
+    assert verdict(beaten, 9) == "too few tasks (9; at least 10)"
+    assert verdict(beaten | {"shorter": rule(-0.01)}, 10) == "does not beat shorter-wins"
+    assert verdict(dict.fromkeys(beaten, rule(0.0)), 10) == (
         "does not beat longer-wins and shorter-wins and fewer-steps-wins"
     )
 
@@ -77,19 +80,12 @@ def test_two_models_are_compared_on_the_same_comparisons(predicted) -> None:
     assert (flip["task"], flip["margin"], flip["other_margin"], flip["won"]) == ("t2", 1.0, -1.0, True)
 
 
-class TestInterval:
-    def test_whole_tasks_are_drawn(self) -> None:
-        """A hundred judgements of two tasks tell as much as two, not as a hundred."""
-        values = [1.0] * 50 + [0.0] * 50
-        _, (low, high) = mean_interval(values, ["x"] * 50 + ["y"] * 50)
-        assert (low, high) == (0.0, 1.0)
-        _, (low, high) = mean_interval(values, [str(number) for number in range(100)])
-        assert low == pytest.approx(0.4, abs=0.03)  # 0.5 -+ 1.96 * sqrt(0.25 / 100)
-        assert high == pytest.approx(0.6, abs=0.03)
-
-    def test_the_same_again(self) -> None:
-        values, tasks = [1.0, 0.0, 1.0, 1.0], ["a", "b", "c", "d"]
-        assert mean_interval(values, tasks) == mean_interval(values, tasks)
+def test_one_task_shows_nothing(predicted) -> None:
+    """Two comparisons of one task, both right."""
+    report = accuracy_report([predicted(1.0, length=(5, 5)), predicted(1.0, length=(5, 5))])
+    assert (report["accuracy"], report["interval"], report["tasks"]) == (1.0, [0.0, 1.0], 1)
+    assert report["baselines"]["longer"]["interval"] == [-1.0, 1.0]
+    assert report["verdict"] == "too few tasks (1; at least 10)"
 
 
 def test_where_there_are_several_criteria_each_is_a_subset(predicted) -> None:

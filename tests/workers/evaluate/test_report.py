@@ -10,6 +10,7 @@ import torch
 
 from tests import forked
 from workers.evaluate import RecordScorer, compare, evaluate, predict
+from workers.evaluate.bootstrap import t_quantile
 from workers.evaluate.predictions import ScoredRecord
 from workers.evaluate.report import length_correlation
 from workers.models import Lineage, ModelScore, build, load, save
@@ -37,7 +38,7 @@ def test_every_key_of_a_report(artifact, preferences) -> None:
     }
     assert report["annotators"] is None  # nothing here was judged by three
     assert set(report["preference"]) == {
-        *("accuracy", "interval", "n", "baselines", "verdict", "log_loss", "ties", "both_bad"),
+        *("accuracy", "interval", "n", "tasks", "baselines", "verdict", "log_loss", "ties", "both_bad"),
         *("subsets", "by_length_difference"),
     }
     assert set(report["calibration"]) == {"ece", "temperature", "curve"}
@@ -64,8 +65,9 @@ def test_a_model_against_itself(artifact, preferences) -> None:
     scorer = RecordScorer(load(artifact(1)))
     assert compare(scorer, scorer, preferences) == {
         "difference": 0.0,
-        "interval": [0.0, 0.0],
+        "interval": [pytest.approx(-t_quantile(23) / 26), pytest.approx(t_quantile(23) / 26)],
         "n": 24,
+        "tasks": 24,
         "flips": {"won": 0, "lost": 0, "examples": []},
         "distance": pytest.approx(0.0, abs=1e-6),
     }

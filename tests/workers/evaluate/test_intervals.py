@@ -1,0 +1,93 @@
+"""Intervals by task: exact numbers, and how often they contain the truth."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from benchmarks.interval_coverage import accuracy_coverage, difference_coverage
+from workers.evaluate.bootstrap import (
+    difference_interval,
+    interval,
+    mean_interval,
+    statistic_interval,
+    t_quantile,
+)
+from workers.evaluate.diagnostics import findings
+
+
+def test_quantiles_of_student() -> None:
+    for freedom in (1, 2, 3, 8, 9, 50, 999):
+        assert t_quantile(freedom) == pytest.approx(student.ppf(0.975, freedom), rel=1e-9)
+
+
+def test_an_accuracy_by_hand() -> None:
+    """Ten tasks of one comparison, 7 right: CR2 is the usual p (1 - p) / (n - 1), so that n is 9 for Wilson, with the t
+    of 9 degrees of freedom."""
+    mean, (low, high) = mean_interval([1.0] * 7 + [0.0] * 3, [str(task) for task in range(10)])
+    factor = student.ppf(0.975, 9) ** 2 / 9
+    centre = (0.7 + factor / 2) / (1 + factor)
+    half = math.sqrt(factor) / (1 + factor) * math.sqrt(0.21 + factor / 4)
+    assert (mean, low, high) == (0.7, pytest.approx(centre - half), pytest.approx(centre + half))
+
+
+def test_all_right_is_not_certainty() -> None:
+    """Ten tasks of five comparisons: n is 10 for Wilson, 10 / (10 + t^2)."""
+    values, tasks = [1.0] * 50, [str(task) for task in range(10) for _ in range(5)]
+    low = 10 / (10 + student.ppf(0.975, 9) ** 2)
+    assert mean_interval(values, tasks) == (1.0, [pytest.approx(low), pytest.approx(1.0)])
+    assert mean_interval([0.0] * 50, tasks)[1] == [pytest.approx(0.0), pytest.approx(1 - low)]
+
+
+def test_a_difference_by_hand() -> None:
+    """Four tasks of two: residual sums 1/2, 1/2, -1/2, -1/2 around a mean of 1/4; se^2 = (4/4) / (1 - 1/4) / 8^2."""
+    first, second = [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    mean, (low, high) = difference_interval(first, second, ["a", "a", "b", "b", "c", "c", "d", "d"])
+    half = student.ppf(0.975, 3) * math.sqrt(1 / (1 - 1 / 4)) / 8
+    assert (mean, low, high) == (0.25, pytest.approx(0.25 - half), pytest.approx(0.25 + half))
+
+
+def test_a_hundred_judgements_of_two_tasks_are_two() -> None:
+    values = [1.0] * 50 + [0.0] * 50
+    assert mean_interval(values, ["x"] * 50 + ["y"] * 50)[1] == [
+        pytest.approx(0, abs=0.01),
+        pytest.approx(1, abs=0.01),
+    ]
+    low, high = mean_interval(values, [str(number) for number in range(100)])[1]
+    assert (low, high) == (pytest.approx(0.4, abs=0.01), pytest.approx(0.6, abs=0.01))
+
+
+def test_one_large_task_counts_as_little_more_than_one() -> None:
+    low, high = mean_interval([1.0] * 99 + [0.0], ["x"] * 98 + ["y", "z"])[1]
+    assert (low, high) == (0.0, 1.0)
+
+
+def test_few_tasks_widen_percentiles() -> None:
+    drawn = np.random.default_rng(0).normal(size=4000)
+    narrow, wide = interval(drawn), interval(drawn, 5)
+    assert narrow is not None
+    assert wide is not None
+    factor = math.sqrt(5 / 4) * student.ppf(0.975, 4) / 1.96
+    assert (wide[1] - wide[0]) / (narrow[1] - narrow[0]) == pytest.approx(factor, rel=0.12)
+    assert interval(drawn, 1) is None
+    assert interval(np.ones(100), 20) is None, "nothing varies"
+    assert statistic_interval(lambda places: float(places.mean()), ["one"] * 5, draws=10) is None
+
+
+@pytest.mark.parametrize("tasks", [10, 20])
+def test_coverage(tasks: int) -> None:
+    """A small part of `benchmarks.interval_coverage`; 200 repeats have a standard error of 1.5 points."""
+    for accuracy in (0.7, 0.9):
+        assert accuracy_coverage(accuracy, tasks, 200)[0] >= 0.91
+    assert difference_coverage(0.1, tasks, 200)[0] >= 0.91
+
+
+def test_no_finding_of_few_tasks() -> None:
+    """An interval beyond chance of 4 tasks states no cause; of 10 it does. A correlation with length likewise."""
+    part = {"interval": [-0.9, -0.2], "tasks": 4}
+    assert findings({"scores": part}) == []
+    assert [found["name"] for found in findings({"scores": part | {"tasks": 10}})] == ["worse_than_chance"]
+    length = {"length_correlation": 0.95, "truncated": {"n": 0, "of": 4}}
+    assert findings(length) == []
+    assert [found["name"] for found in findings(length | {"truncated": {"n": 0, "of": 20}})] == ["length"]
