@@ -16,6 +16,7 @@ from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.training import services
 from apps.training.models import Evaluation, RewardModel
+from apps.training.selectors import with_ancestors
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,24 @@ def _reports(
             arguments += ["--data", str(part.records), "--out", str(report)]
             if part.validation is not None:
                 arguments += ["--validation", str(part.validation)]
+        if data[0].format == "jsonl":
+            arguments += _seen_arguments(model)
         if against is not None:
             arguments += ["--against", str(stage(against.artifact))]
         core_subprocess.run_to_end(
             "workers.evaluate", arguments, folder=folder, what=f"The evaluation of {model}"
         )
         return [json.loads(report.read_text(encoding="utf-8")) for report in reports]
+
+
+def _seen_arguments(model: RewardModel) -> list[str]:
+    """What the model and its ancestors were trained on, as far as it is in this installation, and those of which it is
+    not."""
+    arguments = []
+    for trained in with_ancestors(model):
+        dataset_version = trained.training_run.dataset_version if trained.training_run else None
+        if dataset_version is None or dataset_version.withdrawn_at is not None:
+            arguments += ["--unknown", str(trained)]
+        else:
+            arguments += ["--seen", str(data_folder(dataset_version) / "train.jsonl.zst")]
+    return arguments

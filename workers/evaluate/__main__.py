@@ -1,4 +1,5 @@
-"""`python -m workers.evaluate MODEL_DIR --data FILE --out report.json [--validation FILE] [--against DIR]`
+"""`python -m workers.evaluate MODEL_DIR --data FILE --out report.json [--validation FILE] [--against DIR]
+[--seen FILE] [--unknown NAME]`
 
 Of several files, --data, --out and --validation are given once for each: what is in more than one is scored once.
 """
@@ -6,17 +7,20 @@ Of several files, --data, --out and --validation are given once for each: what i
 import argparse
 import json
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.comparison import compare
+from workers.evaluate.diagnostics import with_leaks
 from workers.evaluate.predictions import RecordScorer
 from workers.evaluate.public_benchmarks import evaluate_published
 from workers.evaluate.report import evaluate
 from workers.models import LoadedModel, load_scorer
 from workers.schema import read_records
+from workers.schema.contamination import find_contamination
 from workers.schema.published import PUBLISHED
 
 _CACHE_BYTES = 1024**3
@@ -37,6 +41,16 @@ def main() -> int:
     parser.add_argument("--validation", type=Path, action="append", help="records to fit the temperature on")
     parser.add_argument(
         "--against", type=Path, help="another artifact folder: adds the paired difference in accuracy"
+    )
+    parser.add_argument(
+        "--seen",
+        type=Path,
+        action="append",
+        default=[],
+        help="records that the model or its parents were trained on",
+    )
+    parser.add_argument(
+        "--unknown", action="append", default=[], help="a parent whose training data is unknown"
     )
     parser.add_argument("--out", type=Path, required=True, action="append", help="where the report goes")
     parser.add_argument("--device", default="cpu")
@@ -69,6 +83,10 @@ def _evaluate(arguments: argparse.Namespace) -> None:
     for data, validation, out in zip(arguments.data, fitted_on, arguments.out, strict=True):
         records = list(read_records(data))
         report = evaluate(scorer, records, validation=list(read_records(validation)) if validation else [])
+        if arguments.seen or arguments.unknown:
+            seen = chain.from_iterable(read_records(path) for path in arguments.seen)
+            leaks = find_contamination(seen, records) | {"unknown": arguments.unknown}
+            report = with_leaks(report, leaks)
         if other is not None:
             report["against"] = compare(scorer, other, records)
         _write(out, report)

@@ -16,7 +16,7 @@ _WHY_CHANCE = (
     "needed information."
 )
 _MIN_TRAJECTORIES = 20  # below, a correlation with length is no finding
-_LEAKED = 0.02  # share of held-out trajectories that may be near-copies of training ones
+_LEAKED = 0.02  # share of held-out trajectories, and of tasks, that may be near-copies of training ones
 
 
 def findings(report: dict[str, Any]) -> list[dict[str, str]]:
@@ -36,7 +36,11 @@ def with_leaks(report: dict[str, Any], leaks: dict[str, Any] | None) -> dict[str
 
 def _leak(report: dict[str, Any]) -> list[dict[str, str]]:
     leaks = report.get("leaks")
-    if not leaks or not (leaks["tasks"] or leaks["near_copies"] > _LEAKED * leaks["of"]):
+    if not leaks:
+        return []
+    near_tasks, of_tasks = leaks.get("near_tasks", 0), leaks.get("of_tasks", 0)  # not in older reports
+    many_copies = leaks["near_copies"] > _LEAKED * leaks["of"]
+    if not (leaks["tasks"] or many_copies or near_tasks > _LEAKED * of_tasks):
         return []
     leaks_found = []
     if leaks["tasks"]:
@@ -44,6 +48,10 @@ def _leak(report: dict[str, Any]) -> list[dict[str, str]]:
     if leaks["near_copies"]:
         leaks_found.append(
             f"{leaks['near_copies']} of {leaks['of']} held-out trajectories are near-copies of training ones"
+        )
+    if near_tasks:
+        leaks_found.append(
+            f"the prompts of {near_tasks} of {of_tasks} held-out tasks are near-copies of training ones"
         )
     return [
         _named(

@@ -15,25 +15,47 @@ _BANDS = 16
 _SIMILAR = 0.8
 _WORDS = 5  # in a shingle
 _SHOWN = 20
+_TEMPLATE_TASKS, _TEMPLATE_SHARE = 3, 0.1  # of training tasks: more with a shingle make it part of a template
 Signature = NDArray[np.uint64]
 
 
 def find_contamination(train: Iterable[FeedbackRecord], held_out: Iterable[FeedbackRecord]) -> dict[str, Any]:
-    """{tasks: ids on both sides, near_copies: n, of: held-out trajectories, pairs: [{train, held_out, similarity}]}.
+    """{tasks: ids on both sides, near_copies: n, of: held-out trajectories, pairs: [{train, held_out, similarity}],
+    near_tasks: n, of_tasks: held-out tasks, task_pairs: as pairs}.
 
     Near-copies: estimated Jaccard similarity of five-word shingles of the agent's messages and actions of at least 0.8
-    (MinHash, Broder 1997; found by banding, Indyk & Motwani 1998). Texts of fewer than five words
-    are not counted: short answers are similar by chance.
+    (MinHash, Broder 1997; found by banding, Indyk & Motwani 1998). near_tasks: the same of what the user wrote before
+    the agent's first step, without what many training tasks have, of held-out tasks that are not in `tasks`. Texts of
+    fewer than five words are not counted: short answers are similar by chance.
     """
-    ours, theirs = _signed(train), _signed(held_out)
-    tasks = {task for task, _ in ours.values()} & {task for task, _ in theirs.values()}
-    signatures = {key: found for key, (_, found) in ours.items() if found is not None}
+    ours, theirs = _Signatures(train), _Signatures(held_out)
+    tasks = ours.tasks & theirs.tasks
+    pairs = _near_pairs(ours.trajectories, theirs.trajectories)
+    template = ours.template()
+    other = {task: found for task, found in theirs.prompts(template).items() if task not in tasks}
+    task_pairs = _near_pairs(ours.prompts(template), other)
+    return {
+        "tasks": sorted(tasks),
+        "near_copies": len(pairs),
+        "of": len(theirs.trajectories),
+        "pairs": pairs[:_SHOWN],
+        "near_tasks": len(task_pairs),
+        "of_tasks": len(theirs.tasks),
+        "task_pairs": task_pairs[:_SHOWN],
+    }
+
+
+def _near_pairs(
+    ours: dict[str, Signature | None], theirs: dict[str, Signature | None]
+) -> list[dict[str, Any]]:
+    """Of `theirs` those with a near-copy in `ours`, with the most similar one; the most similar pair first."""
+    signatures = {key: found for key, found in ours.items() if found is not None}
     bands: dict[tuple[int, bytes], list[str]] = {}
     for key, found in signatures.items():
         for place, band in enumerate(np.split(found, _BANDS)):
             bands.setdefault((place, band.tobytes()), []).append(key)
     pairs: list[dict[str, Any]] = []
-    for key, (_, mine) in theirs.items():
+    for key, mine in theirs.items():
         if mine is None:
             continue
         near = {
@@ -45,22 +67,27 @@ def find_contamination(train: Iterable[FeedbackRecord], held_out: Iterable[Feedb
         if best[0] >= _SIMILAR:
             pairs.append({"train": best[1], "held_out": key, "similarity": best[0]})
     pairs.sort(key=lambda pair: -pair["similarity"])
-    return {"tasks": sorted(tasks), "near_copies": len(pairs), "of": len(theirs), "pairs": pairs[:_SHOWN]}
+    return pairs
 
 
 def signature(text: str) -> Signature | None:
     """[128]: the smallest value of each of as many random hashes over the text's shingles; None for too few words."""
+    values = _shingle_values(text)
+    return _smallest(values) if len(values) else None
+
+
+def _shingle_values(text: str) -> Signature:
+    """A number for each distinct shingle."""
     words = text.split()
-    if len(words) < _WORDS:
-        return None
     shingles = {" ".join(words[start : start + _WORDS]) for start in range(len(words) - _WORDS + 1)}
-    values = np.array(
-        [
-            int.from_bytes(hashlib.blake2b(shingle.encode(), digest_size=4).digest(), "big")
-            for shingle in shingles
-        ],
-        dtype=np.uint64,
+    numbers = (
+        int.from_bytes(hashlib.blake2b(shingle.encode(), digest_size=4).digest(), "big")
+        for shingle in shingles
     )
+    return np.fromiter(numbers, dtype=np.uint64, count=len(shingles))
+
+
+def _smallest(values: Signature) -> Signature:
     # Multiply-shift (Dietzfelbinger et al. 1997): the product wraps at 2^64, its upper half is the hash.
     smallest: Signature = (values[:, None] * _FACTORS[None] + _TERMS[None] >> np.uint64(32)).min(0)
     return smallest
@@ -76,14 +103,47 @@ def agent_text(trajectory: Trajectory) -> str:
     return " ".join(texts)
 
 
-def _signed(records: Iterable[FeedbackRecord]) -> dict[str, tuple[str, Signature | None]]:
-    """By content hash, the task and the signature: a kilobyte each, independent of the size of the trajectories."""
-    found: dict[str, tuple[str, Signature | None]] = {}
-    for trajectory in (side for record in records for side in record_trajectories(record)):
-        key = trajectory.content_hash
-        if key not in found:
-            found[key] = (trajectory.task.id, signature(agent_text(trajectory)))
-    return found
+def prompt_text(trajectory: Trajectory) -> str:
+    """What the user wrote before the agent's first step. System messages may be the same in every task."""
+    texts = []
+    for step in trajectory.steps:
+        if step.source == "agent":
+            break
+        if step.source == "user":
+            texts.append(step.text)
+    return " ".join(texts)
+
+
+class _Signatures:
+    """trajectories: by content hash, a kilobyte each, None for too few words; shingles: of the prompts by task, of its
+    first trajectory."""
+
+    def __init__(self, records: Iterable[FeedbackRecord]) -> None:
+        self.trajectories: dict[str, Signature | None] = {}
+        self.shingles: dict[str, Signature] = {}
+        for trajectory in (side for record in records for side in record_trajectories(record)):
+            key = trajectory.content_hash
+            if key not in self.trajectories:
+                self.trajectories[key] = signature(agent_text(trajectory))
+            if trajectory.task.id not in self.shingles:
+                self.shingles[trajectory.task.id] = _shingle_values(prompt_text(trajectory))
+
+    @property
+    def tasks(self) -> set[str]:
+        return set(self.shingles)
+
+    def template(self) -> Signature:
+        """Shingles that are in the prompts of many tasks: instructions or a policy that say nothing of a single one."""
+        if not self.shingles:
+            return np.array([], dtype=np.uint64)
+        found, counts = np.unique(np.concatenate(list(self.shingles.values())), return_counts=True)
+        template: Signature = found[counts > max(_TEMPLATE_TASKS, _TEMPLATE_SHARE * len(self.shingles))]
+        return template
+
+    def prompts(self, template: Signature) -> dict[str, Signature | None]:
+        """By task, the signature of its prompt without the template; None where nothing is left."""
+        own = {task: np.setdiff1d(values, template) for task, values in self.shingles.items()}
+        return {task: _smallest(values) if len(values) else None for task, values in own.items()}
 
 
 _DICE = np.random.default_rng(0)

@@ -98,6 +98,7 @@ def test_the_command(artifact, preferences, tmp_path) -> None:
     for name, records in parts.items():
         write_records(tmp_path / f"{name}.jsonl.zst", records)
         arguments += ["--data", str(tmp_path / f"{name}.jsonl.zst"), "--out", str(tmp_path / f"{name}.json")]
+    arguments += ["--seen", str(tmp_path / "half.jsonl.zst"), "--unknown", "p/parent@1"]
     log = tmp_path / "log.txt"
     assert forked.start("workers.evaluate", arguments, log=log).wait() == 0, log.read_text()
     for name, records in parts.items():
@@ -106,6 +107,8 @@ def test_the_command(artifact, preferences, tmp_path) -> None:
         assert report["against"]["difference"] == pytest.approx(expected["difference"])
         assert report["against"]["interval"] == pytest.approx(expected["interval"])
         assert report["preference"]["n"] == len(records)
+        assert len(report["leaks"]["tasks"]) == len(parts["half"]), "these tasks were trained on"
+        assert {"leak", "unchecked"} <= {finding["name"] for finding in report["findings"]}
 
 
 def test_files_and_reports_come_in_pairs(tmp_path) -> None:

@@ -61,15 +61,36 @@ def test_what_they_were_told_does_not_count() -> None:
     assert found["near_copies"] == 0
 
 
+def test_prompts_with_a_word_more_are_near_copies() -> None:
+    """50 of 50 held-out prompts are a training prompt and " please", under other names and with other answers."""
+    train = [record(text(seed), f"a{seed}", told=text(1000 + seed, 80)) for seed in range(50)]
+    held_out = [
+        record(text(500 + seed), f"b{seed}", told=text(1000 + seed, 80) + " please") for seed in range(50)
+    ]
+    found = find_contamination(train, held_out)
+    assert (found["tasks"], found["near_copies"], found["near_tasks"], found["of_tasks"]) == ([], 0, 50, 50)
+    assert all(pair["train"][1:] == pair["held_out"][1:] for pair in found["task_pairs"])
+
+
+def test_a_template_of_all_prompts_is_no_near_copy() -> None:
+    """The same policy of 500 words, and 40 own words."""
+    policy = text(5, 500)
+    train = [record(text(seed), f"a{seed}", told=f"{policy} {text(1000 + seed, 40)}") for seed in range(20)]
+    other = record(text(400), "b0", told=f"{policy} {text(2000, 40)}")
+    copy = record(text(401), "b1", told=f"{policy} {text(1003, 40)} please")
+    found = find_contamination(train, [other, copy])
+    assert (found["near_tasks"], found["of_tasks"]) == (1, 2)
+    assert [(pair["train"], pair["held_out"]) for pair in found["task_pairs"]] == [("a3", "b1")]
+
+
 def test_short_answers_are_alike_by_chance() -> None:
     assert signature("yes it was sent") is None
     assert find_contamination([record("yes", "t")], [record("yes", "u")])["near_copies"] == 0
 
 
 def test_nothing_held_out() -> None:
-    assert find_contamination([record(text(1), "t")], []) == {
-        "tasks": [],
-        "near_copies": 0,
-        "of": 0,
-        "pairs": [],
+    found = find_contamination([record(text(1), "t")], [])
+    assert found == {
+        **{key: [] for key in ("tasks", "pairs", "task_pairs")},
+        **dict.fromkeys(("near_copies", "of", "near_tasks", "of_tasks"), 0),
     }
