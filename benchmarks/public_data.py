@@ -183,6 +183,7 @@ _SCALES = {
     "groundedness": (0.0, 1.0),
     "overall": (1.0, 5.0),
 }
+TOPICAL_CRITERIA = tuple(_SCALES)
 
 
 def topical_chat(folder: Path) -> Iterator[ScoreRecord]:

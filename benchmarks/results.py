@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.bag_of_bigrams import bag_of_bigrams
 from benchmarks.docs_writer import write_between
-from benchmarks.public_data import DATA, data_folder
+from benchmarks.public_data import DATA, TOPICAL_CRITERIA, data_folder
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.comparison import compare_predictions
@@ -43,6 +43,7 @@ _WORDS = {
 }
 
 _FROZEN = {"folds": 5}
+_TOPICAL = {"objective": "regression", "criteria_weights": dict.fromkeys(TOPICAL_CRITERIA, 1.0)}
 _UNFROZEN = _FROZEN | {
     "unfrozen": True,
     "epochs": 2,
@@ -85,9 +86,7 @@ CASES = {
     "word-sorting": Case("BIG-Bench Mistake, word sorting", "word_sorting", _FROZEN | _STEPS, _FIRST),
     "arithmetic": Case("BIG-Bench Mistake, arithmetic", "multistep_arithmetic", _FROZEN | _STEPS, _FIRST),
     "failures": Case("AgentRx and Who & When", "failures", _FROZEN | _STEPS, ("located", "accuracy")),
-    "topical-chat": Case(
-        "Topical-Chat criteria", "topical_chat", _FROZEN | {"objective": "regression"}, ("scores", "spearman")
-    ),
+    "topical-chat": Case("Topical-Chat criteria", "topical_chat", _FROZEN | _TOPICAL, ("scores", "spearman")),
 }
 _TABLES = {
     "preference": "Comparisons: accuracy in %",

@@ -51,6 +51,7 @@ def scores(project: Project) -> Iterator[ScoreRecord]:
             scale=(low, high),
             definition=definitions[verdict.metric_id] or None,
             note=verdict.reason or None,
+            criterion_weight=1.0,  # praise is the top of the scale
         )
 
 

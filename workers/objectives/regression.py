@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from workers.errors import RewardError
 from workers.objectives import Example, Objective, ObjectiveBatch
 from workers.schema import RatingRecord, ScoreRecord
 from workers.schema.recipe import Recipe
@@ -31,8 +32,9 @@ def place_on_scale(record: RatingRecord | ScoreRecord) -> float:
 class Regression(Objective):
     """A rating, or a score by the recipe's criterion, is what the reward means, up to a learnt scale and offset.
 
-    Without such a criterion, scores train the criterion head, and where there are no ratings the reward too: it is then
-    what the criteria have in common.
+    Without such a criterion, scores train the criterion head, and where there are no ratings the reward too: each by
+    the weight of its criterion (`criteria_weights`, or the record's), relative to the mean weight; below 0 by the place
+    from the top of the scale. `neutral` criteria, whose weight is not known, train only the criterion head.
     """
 
     name = "regression"
@@ -40,8 +42,21 @@ class Regression(Objective):
 
     def __init__(self, recipe: Recipe, examples: Sequence[Example]) -> None:
         super().__init__(recipe, examples)
-        self.criterion = recipe.criterion
+        self.criterion, self.weights = recipe.criterion, recipe.criteria_weights
         self.has_ratings = any(isinstance(example.record, RatingRecord) for example in examples)
+        scores = [example for example in examples if isinstance(example.record, ScoreRecord)]
+        known = [weight for weight in map(self._weight, scores) if weight]
+        self.mean_weight = sum(map(abs, known)) / len(known) if known else 1.0
+        names = {str(example.criterion) for example in scores if self._weight(example) is None}
+        teaches = self.criterion is None and not self.has_ratings
+        self.neutral = sorted(names) if teaches else []
+        if self.neutral and not known and recipe.objective == self.name:
+            raise RewardError(
+                f"nothing says whether more is better or worse by {', '.join(self.neutral)}; set criteria_weights in "
+                "the recipe, such as {correct = 1.0, harmful = -1.0}, give the campaign a rubric with weights and "
+                "freeze again, or name one criterion as `criterion`.",
+                pointer="/criteria_weights",
+            )
         self.scale = nn.Parameter(torch.tensor([0.0]))  # softplus(0) = 0.69
         self.offset = nn.Parameter(torch.tensor([0.5]))
 
@@ -64,14 +79,21 @@ class Regression(Objective):
     def forward(self, batch: ObjectiveBatch) -> Tensor:
         rewards = batch.rewards() * functional.softplus(self.scale) + self.offset
         place = rewards.new_tensor([place_on_scale(_record(example)) for example in batch.examples])
-        loss = squared_error(rewards, place)
         if self.criterion is not None:
-            return loss
-        by_criterion = rewards.new_tensor(
-            [float(example.criterion is not None) for example in batch.examples]
-        ).unsqueeze(-1)
-        own = by_criterion * squared_error(batch.scores(), place)
-        return own + (1 - by_criterion if self.has_ratings else torch.ones_like(by_criterion)) * loss
+            return squared_error(rewards, place)
+        by_criterion = rewards.new_tensor([example.criterion is not None for example in batch.examples])
+        weight = rewards.new_tensor([self._weight(example) or 0.0 for example in batch.examples])
+        own = by_criterion.unsqueeze(-1) * squared_error(batch.scores(), place)
+        counts = 1 - by_criterion if self.has_ratings else weight.abs() / self.mean_weight
+        wanted = torch.where(weight < 0, 1 - place, place)
+        return own + counts.unsqueeze(-1) * squared_error(rewards, wanted)
+
+    def _weight(self, example: Example) -> float | None:
+        """1 for a rating."""
+        record = _record(example)
+        if isinstance(record, RatingRecord):
+            return 1.0
+        return self.weights.get(record.criterion, record.criterion_weight)
 
 
 def _record(example: Example) -> Any:

@@ -172,7 +172,10 @@ class StepLabelRecord(Judgement, frozen=True, kw_only=True):
 
 
 class ScoreRecord(Judgement, frozen=True, kw_only=True):
-    """A rubric score on `scale` (lowest, highest)."""
+    """A rubric score on `scale` (lowest, highest).
+
+    criterion_weight: in the rubric; below 0 more is worse. None: not known, so that more is neither better nor worse.
+    """
 
     trajectory: Trajectory
     criterion: str
@@ -180,6 +183,7 @@ class ScoreRecord(Judgement, frozen=True, kw_only=True):
     scale: tuple[float, float]
     definition: str | None = None
     note: str | None = None
+    criterion_weight: float | None = None
 
 
 class Anchor(Record, frozen=True, kw_only=True):

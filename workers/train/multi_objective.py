@@ -18,6 +18,7 @@ from workers.objectives import (
     render_criteria,
 )
 from workers.objectives.bradley_terry import BradleyTerry
+from workers.objectives.regression import Regression
 from workers.schema.recipe import Recipe
 from workers.schema.records import record_trajectories
 
@@ -89,6 +90,11 @@ class MultiObjectiveModule(nn.Module):
         """By annotator, where they are learnt."""
         objective = dict(self.parts.items()).get("bradley_terry")
         return objective.reliabilities() if isinstance(objective, BradleyTerry) else None
+
+    def neutral_criteria(self) -> list[str]:
+        """Criteria of rubric scores that do not train the reward, since nothing says whether more is better."""
+        objective = dict(self.parts.items()).get("regression")
+        return objective.neutral if isinstance(objective, Regression) else []
 
     def adversaries(self) -> list[str]:
         """Annotators who say the opposite more often than not: q below one half, learnt or in the records."""

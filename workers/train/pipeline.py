@@ -147,6 +147,7 @@ class TrainingPipeline:
             "best_step": best["step"] if (best := trainer.early_stopping.best) else None,
             "reward": reward,
             "reliabilities": trainer.module.reliabilities(),
+            "neutral_criteria": trainer.module.neutral_criteria(),
             "adversaries": trainer.module.adversaries(),
             "generated": generated,
             "parent": self.config.parent or None,
@@ -208,6 +209,11 @@ class TrainingPipeline:
         torch.manual_seed(self.config.seed)
         module = self._module(training)
         module.to(self.device)
+        if neutral := module.neutral_criteria():
+            self.events(
+                message=f"no effect on the reward, since nothing says whether more is better: {', '.join(neutral)} "
+                "(see criteria_weights)"
+            )
         seconds = self.config.budget.seconds if self.config.budget else None
         trainer = RewardTrainer(
             module,

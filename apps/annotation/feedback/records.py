@@ -7,11 +7,13 @@ from typing import Any
 
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils.dateparse import parse_datetime
+from msgspec.structs import replace
 
 from apps.accounts.models import Project
 from apps.annotation.feedback_types import FEEDBACK_TYPES, AnyFeedbackType
-from apps.annotation.models import VERIFIER_PREFIX, Annotation, Assignment, Item, Origin
+from apps.annotation.models import VERIFIER_PREFIX, Annotation, Assignment, Campaign, Item, Origin
 from apps.core.errors import DomainError
+from apps.rubrics.models import RubricCriterion
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import load_trajectories, load_without_steps
 from workers import schema
@@ -156,12 +158,22 @@ def _with_records(
             "item": f"{assignment.item.campaign.name}:{assignment.item.key}",
         }
         of = {place.trajectory_id: cache[place.trajectory_id] for place in assignment.item.places.all()}
+        weights = cache.criterion_weights(assignment.item.campaign)
         records = [
-            kind.to_record(row, list(of.values()), of, common)
+            _with_weight(kind.to_record(row, list(of.values()), of, common), weights)
             for kind in kinds
             for row in getattr(annotation, kind.related_name).all()
         ]
         yield AnnotationRecords(annotation, records)
+
+
+def _with_weight(
+    record: schema.records.JudgedRecord, weights: dict[str, float]
+) -> schema.records.JudgedRecord:
+    """With the weight that the criterion has in the rubric of the campaign."""
+    if not isinstance(record, schema.ScoreRecord):
+        return record
+    return replace(record, criterion_weight=weights.get(record.criterion))
 
 
 def _outcomes(
@@ -184,10 +196,11 @@ def _outcomes(
 
 
 class _Trajectories:
-    """Loaded trajectories, the least recently used dropped first."""
+    """Loaded trajectories, the least recently used dropped first; and the weights of rubrics."""
 
     def __init__(self, load: Load = load_trajectories) -> None:
         self._load = load
+        self._weights: dict[int, dict[str, float]] = {}
         self._kept: OrderedDict[int, schema.Trajectory] = OrderedDict()
 
     def load(self, ids: set[int]) -> None:
@@ -196,6 +209,15 @@ class _Trajectories:
         self._kept.update(self._load(ids - self._kept.keys()))
         while len(self._kept) > max(_KEPT, len(ids)):
             self._kept.popitem(last=False)
+
+    def criterion_weights(self, campaign: Campaign) -> dict[str, float]:
+        """By criterion, in the campaign's rubric."""
+        if campaign.rubric_id is None:
+            return {}
+        if campaign.rubric_id not in self._weights:
+            entries = RubricCriterion.objects.filter(rubric=campaign.rubric_id)
+            self._weights[campaign.rubric_id] = dict(entries.values_list("criterion__name", "weight"))
+        return self._weights[campaign.rubric_id]
 
     def __getitem__(self, pk: int) -> schema.Trajectory:
         return self._kept[pk]

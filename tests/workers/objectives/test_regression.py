@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from workers.errors import RewardError
 from workers.objectives import Example
 from workers.objectives.regression import OBJECTIVE, place_on_scale, squared_error
 from workers.schema import RatingRecord, ScoreRecord
@@ -12,8 +13,15 @@ def rating(trajectory, **fields):
     return RatingRecord(trajectory=trajectory, annotator="ann", **fields)
 
 
-def score(trajectory, value, criterion="polite", scale=(1.0, 5.0)):
-    return ScoreRecord(trajectory=trajectory, annotator="ann", criterion=criterion, value=value, scale=scale)
+def score(trajectory, value, criterion="polite", scale=(1.0, 5.0), weight=1.0):
+    return ScoreRecord(
+        trajectory=trajectory,
+        annotator="ann",
+        criterion=criterion,
+        value=value,
+        scale=scale,
+        criterion_weight=weight,
+    )
 
 
 def test_places_on_scales(make_trajectory):
@@ -63,6 +71,44 @@ def test_the_criterion_of_the_recipe_is_the_reward(make_trajectory, recipe, batc
     assert refused == [None, "by the criterion 'short'"]
     one = make(recipe, records[:1], criterion="polite")
     assert float(one(batch("regression", records[:1], [(0.0, 0.0)])).detach()) == pytest.approx(0.25)
+
+
+def test_a_criterion_where_more_is_worse_counts_from_the_top_of_its_scale(make_trajectory, recipe, batch):
+    """Raw 2 is 2 log 2 + 0.5 = 1.886294 on the scale. Weights 1 and -3: relative to their mean, 0.5 and 1.5."""
+    records = [
+        score(make_trajectory("good"), 4.0),
+        score(make_trajectory("good"), 2.0, "harmful", weight=-3.0),
+    ]
+    criteria = {
+        "polite": [[0.75], [0.0]],
+        "harmful": [[0.0], [0.25]],
+    }  # heads are right: only the reward is left
+    rewards = [(0.0, 2.0), (0.0, 2.0)]
+    given = {"criteria": criteria}
+    one = make(recipe, records)
+    got = one(batch("regression", records, rewards, **given)).squeeze(-1).tolist()
+    assert got == pytest.approx([0.5 * (1.886294 - 0.75) ** 2, 1.5 * (1.886294 - 0.75) ** 2], abs=1e-5)
+    said = make(recipe, records, criteria_weights={"harmful": 1.0})  # of the recipe, before the record's
+    got = said(batch("regression", records, rewards, **given)).squeeze(-1).tolist()
+    assert got == pytest.approx([(1.886294 - 0.75) ** 2, (1.886294 - 0.25) ** 2], abs=1e-5)
+
+
+def test_a_criterion_without_a_weight_is_neutral_or_asked_for(make_trajectory, recipe, batch):
+    unknown = score(make_trajectory("good"), 5.0, "odd", weight=None)
+    records = [unknown, score(make_trajectory("good"), 5.0)]
+    one = make(recipe, records)
+    assert one.neutral == ["odd"]
+    given = {"criteria": {"odd": [[0.5], [0.0]], "polite": [[0.0], [1.0]]}}
+    got = one(batch("regression", records, [(0.0, 2.0), (0.0, 2.0)], **given)).squeeze(-1).tolist()
+    assert got == pytest.approx([0.25, 0.886294**2], abs=1e-5)
+    with pytest.raises(
+        RewardError, match="whether more is better or worse by odd; set criteria_weights"
+    ) as refused:
+        make(recipe, [unknown], objective="regression")
+    assert refused.value.pointer == "/criteria_weights"
+    assert make(recipe, [unknown], objective="joint").neutral == ["odd"]
+    assert make(recipe, [unknown], criterion="odd").neutral == []
+    assert make(recipe, [unknown, rating(make_trajectory("good"), accept=True)]).neutral == []
 
 
 def test_what_teaches_nothing(make_trajectory, recipe):

@@ -96,6 +96,9 @@ class TestWhole:
         assert report["train"] | {"seconds": 0, "reward": {}, "best_step": 0} == {
             "examples": 12,
             "by_objective": {"bradley_terry": 12},
+            "weights": {"bradley_terry": 1.0},
+            "neutral_criteria": [],
+            "adversaries": [],
             "reliabilities": None,
             "parent": None,
             "generated": {},
@@ -291,7 +294,7 @@ class TestEveryKindOfFeedback:
         if has_criteria:
             good, bad = model.score(rendered, criteria=["polite", "was it sent"])
             assert good.criteria["polite"] > bad.criteria["polite"]
-            assert 1.0 <= good.criteria["polite"] <= 6.0
+            assert 1.0 <= good.criteria["polite"] <= 6.5
         else:
             with pytest.raises(RewardError, match="scores no criteria"):
                 model.score(rendered, criteria=["polite"])
