@@ -21,7 +21,10 @@ from apps.core.jobs.job_queue import Cancelled, ClaimLost, JobHeartbeat, JobStat
 from apps.core.processes import core_subprocess
 from apps.core.storage.artifacts import delete_tree, stage, store_tree
 from apps.core.storage.storage_names import storage_name
+from apps.datasets.selectors import read_dataset_records
+from apps.datasets.statistics import record_task
 from apps.rewards.selectors import sampled_trajectories
+from apps.training.selectors import with_ancestors
 from apps.trajectories.selectors import stream_trajectories
 from workers import schema
 from workers.schema.comparisons import comparisons
@@ -74,6 +77,7 @@ def _prepare(folder: Path, plan: SelectionPlan, basis: SelectionBasis, heartbeat
         folder / "comparisons.jsonl",
         ({name: getattr(comparison, name) for name in comparison.__slots__} for comparison in said),
     )
+    (folder / "seen.json").write_text(json.dumps(_tasks_seen(basis)))
     traffic = dict(sampled_trajectories(plan.endpoint, MOST_TRAFFIC)) if plan.endpoint else {}
     (folder / "traffic.json").write_text(json.dumps(list(traffic)))
     new = [run for run in sorted(rows) if str(run) not in known]
@@ -90,6 +94,18 @@ def _prepare(folder: Path, plan: SelectionPlan, basis: SelectionBasis, heartbeat
         "wanted": plan.target_accuracy,
     }
     (folder / "config.json").write_text(json.dumps(config))
+
+
+def _tasks_seen(basis: SelectionBasis) -> list[str] | None:
+    """Tasks that the model or an ancestor was trained or stopped by. None where that is not known."""
+    seen: set[str] = set()
+    for model in with_ancestors(basis.model) if basis.model is not None else ():
+        dataset_version = model.training_run.dataset_version if model.training_run else None
+        if dataset_version is None or dataset_version.withdrawn_at is not None:
+            return None
+        for split in ("train", "validation"):
+            seen.update(map(record_task, read_dataset_records(dataset_version, split)))
+    return sorted(seen)
 
 
 def _link_known(folder: Path, plan: SelectionPlan, basis: SelectionBasis) -> set[str]:

@@ -20,6 +20,7 @@ from workers.active_learning.selection_folder import (
     read_config,
     read_features,
     read_items,
+    read_seen_tasks,
     write_features,
     write_lines,
 )
@@ -56,7 +57,9 @@ def select_items(folder: Path) -> dict[str, Any]:
     comparisons = [
         comparison for comparison in comparisons if {comparison.a, comparison.b} <= features.keys()
     ]
-    chosen, summary = _rank_and_estimate(config, table, items, annotated, comparisons, traffic)
+    chosen, summary = _rank_and_estimate(
+        config, table, items, annotated, comparisons, traffic, seen=read_seen_tasks(folder)
+    )
     write_features(folder / "features", features)
     write_lines(folder / "chosen.jsonl", chosen)
     result = summary | {"encoded": len(missing), "comparisons": len(comparisons), "items": len(items)}
@@ -91,8 +94,14 @@ def _rank_and_estimate(
     annotated: Sequence[CandidateItem],
     comparisons: Sequence[Comparison],
     traffic: Sequence[str],
+    *,
+    seen: frozenset[str] | None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The chosen items in order, and the learning curve."""
+    """The chosen items in order, and the learning curve.
+
+    seen: tasks whose labels the model behind the features was trained on; None if unknown. Their comparisons are not
+    in the curve: features that know the labels make few of them look like enough.
+    """
     first_sides = table.features([comparison.a for comparison in comparisons])
     differences = first_sides - table.features([comparison.b for comparison in comparisons])
     preferred = np.array([comparison.preferred for comparison in comparisons])
@@ -111,15 +120,21 @@ def _rank_and_estimate(
         }
         for rank, index in enumerate(ranking.order[: config.count])
     ]
-    newest = slice(-_MOST_IN_CURVE, None)
+    fresh = [
+        index
+        for index, comparison in enumerate(comparisons)
+        if seen is not None and comparison.task not in seen
+    ]
+    newest = fresh[-_MOST_IN_CURVE:]
     curve = learning_curve(
         differences[newest],
         preferred[newest],
-        [comparison.task for comparison in comparisons[newest]],
+        [comparisons[index].task for index in newest],
         wanted=config.wanted,
         seed=config.seed,
     )
     return chosen, {
         "curve": None if curve is None else dataclasses.asdict(curve),
+        "withheld": len(comparisons) - len(fresh),
         "prior_variance": None if posterior is None else posterior.variance,
     }

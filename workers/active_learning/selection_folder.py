@@ -7,6 +7,7 @@ new.jsonl.zst      trajectories that are not in known/; in all other files they 
 items.jsonl        {"id", "sides": [trajectory, ...]} of every item that may be asked about
 asked.jsonl        the same of those that were asked about
 comparisons.jsonl  {"task", "a", "b", "preferred", "weight"}, as workers.schema.comparisons has them, newest last
+seen.json          [task, ...]: what the model was trained on; null where that is not known; absent for the encoder
 traffic.json       [trajectory, ...]: what is really scored
 
 features/          as known/, with what was new
@@ -74,6 +75,13 @@ def write_features(folder: Path, features: Mapping[str, Numbers]) -> None:
     rows = np.array(list(features.values()), dtype=np.float32)
     save_file({"features": rows.reshape(len(features), -1)}, folder / FEATURES)
     (folder / KEYS).write_text(json.dumps(list(features)))
+
+
+def read_seen_tasks(folder: Path) -> frozenset[str] | None:
+    """None where it is not known what the model was trained on."""
+    path = folder / "seen.json"
+    seen: list[str] | None = json.loads(path.read_text()) if path.is_file() else []
+    return None if seen is None else frozenset(seen)
 
 
 def read_items(path: Path) -> list[CandidateItem]:

@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from workers.active_learning.select import select_items
+from workers.active_learning.selection_folder import write_features
 from workers.errors import RewardError
 from workers.schema import Step, Task, Trajectory, write_trajectories
 from workers.schema.messages import from_prompt_response
@@ -71,6 +73,42 @@ def test_from_the_folder_to_the_result(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "False"]
     assert (again / "chosen.jsonl").read_text() == (folder / "chosen.jsonl").read_text()
+
+
+@pytest.mark.parametrize(("seen", "withheld", "points"), [(0, 0, 4), (70, 70, 3), (None, 120, 0)])
+def test_the_curve_is_of_tasks_the_model_was_not_trained_on(
+    tmp_path: Path, seen: Any, withheld: int, points: int
+) -> None:
+    """Features that know the label of every seen task: with them, ten labels look like enough."""
+    numbers = np.random.default_rng(0)
+    folder = _folder(tmp_path / "seen")
+    write_trajectories(folder / "new.jsonl.zst", [])
+    preferred = numbers.integers(0, 2, 120).astype(float)
+    known = {}
+    for task in range(120):
+        known[f"{task}-0"], known[f"{task}-1"] = numbers.normal(size=(2, 4))
+        if seen is None or (seen and task < seen):
+            known[f"{task}-0"][0], known[f"{task}-1"][0] = 5 * preferred[task], 5 * (1 - preferred[task])
+    write_features(folder / "known", known)
+    said = [
+        {
+            "task": f"task {task}",
+            "a": f"{task}-0",
+            "b": f"{task}-1",
+            "preferred": preferred[task],
+            "weight": 1.0,
+        }
+        for task in range(120)
+    ]
+    _write(folder, "comparisons", said)
+    tasks = None if seen is None else [f"task {task}" for task in range(seen or 0)]
+    (folder / "seen.json").write_text(json.dumps(tasks))
+    found = select_items(folder)
+    assert found["withheld"] == withheld
+    curve = found["curve"]
+    assert len(curve["points"] if curve else []) == points
+    if curve:
+        assert all(point["accuracy"] < 0.75 for point in curve["points"])  # nothing but noise to learn from
 
 
 def test_what_nobody_means_any_more_is_forgotten(tmp_path: Path) -> None:
