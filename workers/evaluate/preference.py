@@ -1,12 +1,19 @@
 """How often a model prefers what people preferred, next to rules that need no model."""
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from workers.evaluate.bootstrap import MIN_TASKS, difference_interval, mean_interval, task_count
+from workers.evaluate.bootstrap import (
+    MIN_TASKS,
+    difference_interval,
+    mean_interval,
+    statistic_interval,
+    task_count,
+)
 from workers.evaluate.calibration import (
     expected_calibration_error,
     fit_temperature,
@@ -14,6 +21,7 @@ from workers.evaluate.calibration import (
     reliability_curve,
 )
 from workers.evaluate.predictions import ScoredRecord, agent_text_length, expand_rankings
+from workers.evaluate.ranks import spearman
 from workers.schema import PreferenceRecord, RankingRecord
 from workers.schema.records import record_trajectories
 
@@ -22,12 +30,14 @@ BASELINES = ("longer", "shorter", "fewer_steps")
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A comparison with what the model gave both. length: characters of the agent's own words; steps: agent steps."""
+    """A comparison with what the model gave both. length: characters of the agent's own words; steps: agent steps; std:
+    the spread of the ensemble's heads."""
 
     record: PreferenceRecord
     raw: tuple[float, float]
     length: tuple[int, int]
     steps: tuple[int, int]
+    std: tuple[float | None, float | None] = (None, None)
 
     @property
     def is_strict(self) -> bool:
@@ -61,6 +71,7 @@ def predictions(scored_records: Sequence[ScoredRecord], criteria: Collection[str
                 (expand_ranking.scores[0].raw, expand_ranking.scores[1].raw),
                 (length[first.content_hash], length[second.content_hash]),
                 (len(first.agent_steps), len(second.agent_steps)),
+                (expand_ranking.scores[0].std, expand_ranking.scores[1].std),
             )
         )
     return found
@@ -83,6 +94,7 @@ def preference_report(found: Sequence[Prediction], validation: Sequence[Predicti
         "both_bad": sum(prediction.record.choice == "both_bad" for prediction in found),
         "subsets": subsets(strict),
         "by_length_difference": by_length_difference(strict),
+        "uncertainty": uncertainty_report(strict),
     }
     calibration = {
         "ece": expected_calibration_error(list(margins), temperature),
@@ -106,6 +118,25 @@ def accuracy_report(strict: Sequence[Prediction]) -> dict[str, Any]:
         "baselines": baselines,
         "verdict": verdict(baselines, task_count(tasks)),
     }
+
+
+def uncertainty_report(strict: Sequence[Prediction]) -> dict[str, Any] | None:
+    """{spearman, interval, n, tasks}: the rank correlation of the spread of the heads on a comparison, the root of the
+    summed variances of both sides, with the error (1 wrong, 1/2 equal, 0 right). Above 0, `std` tells where the model
+    errs. None without an ensemble, or where either does not vary."""
+    known = [
+        (math.hypot(first, second), 1 - correctness(prediction.margin), prediction.record.a.task.id)
+        for prediction in strict
+        for first, second in [prediction.std]
+        if first is not None and second is not None
+    ]
+    spread, error = np.array([row[0] for row in known]), np.array([row[1] for row in known])
+    found = spearman(spread, error)
+    if found is None:
+        return None
+    tasks = [row[2] for row in known]
+    between = statistic_interval(lambda places: spearman(spread[places], error[places]), tasks, draws=300)
+    return {"spearman": found, "interval": between, "n": len(known), "tasks": task_count(tasks)}
 
 
 def subsets(strict: Sequence[Prediction]) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """A reward model with the objectives that train it: what one optimiser step computes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -79,7 +79,8 @@ class MultiObjectiveModule(nn.Module):
         self.parts = nn.ModuleDict(parts).to(device)
         self.recipe, self.examples = recipe, examples
         self.criteria = render_criteria(examples.criteria, self.model.backbone.renderer)
-        self.bootstrap = bootstrap_weights(len(examples), recipe.ensemble, seed)
+        items = [tuple(sorted(example.trajectory_indices)) for example in examples.items]
+        self.bootstrap = bootstrap_weights(items, recipe.ensemble, seed)
 
     def objective(self, name: str) -> Objective:
         objective = self.parts[name]
@@ -191,12 +192,18 @@ class MultiObjectiveModule(nn.Module):
         }
 
 
-def bootstrap_weights(examples: int, heads: int, seed: int) -> Tensor:
-    """[examples, heads]: how often each head's own bootstrap sample holds each (Poisson, mean 1); 1 for one head."""
+def bootstrap_weights(items: Sequence[Hashable], heads: int, seed: int) -> Tensor:
+    """[examples, heads]: how often each head's own bootstrap sample holds each (Poisson, mean 1); 1 for one head.
+
+    items: of the examples. An item is drawn with all its judgements: with several of each, every head would see every
+    item if judgements were drawn, and heads would agree for no reason.
+    """
     if heads == 1:
-        return torch.ones(examples, 1)
+        return torch.ones(len(items), 1)
+    place = {item: number for number, item in enumerate(dict.fromkeys(items))}
     generator = torch.Generator().manual_seed(seed)
-    return torch.poisson(torch.ones(examples, heads), generator=generator)
+    drawn = torch.poisson(torch.ones(len(place), heads), generator=generator)
+    return drawn[torch.tensor([place[item] for item in items], dtype=torch.long)]
 
 
 def _not_finite(batch: ObjectiveBatch, losses: Tensor) -> RewardError:

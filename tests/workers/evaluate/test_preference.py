@@ -5,7 +5,14 @@ from msgspec.structs import replace
 
 from workers.evaluate.bootstrap import t_quantile
 from workers.evaluate.comparison import compare_predictions
-from workers.evaluate.preference import Prediction, accuracy_report, preference_report, subsets, verdict
+from workers.evaluate.preference import (
+    Prediction,
+    accuracy_report,
+    preference_report,
+    subsets,
+    uncertainty_report,
+    verdict,
+)
 
 
 def test_accuracy_counts_equal_rewards_as_half(predicted) -> None:
@@ -97,3 +104,19 @@ def test_where_there_are_several_criteria_each_is_a_subset(predicted) -> None:
     found = {name: (one["accuracy"], one["n"]) for name, one in subsets(kept).items()}
     assert found == {"overall": (1.0, 1), "by kind": (0.5, 2)}
     assert subsets(kept[1:]) == {}, "of a single criterion it is the accuracy"
+
+
+def test_the_spread_of_heads_against_errors(predicted) -> None:
+    """Ranks 0, 1, 2, 3 of the spread against errors 0, 0, 1, 1: Spearman 2 / sqrt(5)."""
+    margins = (1.0, 1.0, -1.0, -1.0)
+    found = [
+        replace_std(predicted(margin, task=task), 0.1 * (1 + task)) for task, margin in enumerate(margins)
+    ]
+    report = uncertainty_report(found)
+    assert report is not None
+    assert (report["spearman"], report["n"], report["tasks"]) == (pytest.approx(2 / 5**0.5), 4, 4)
+    assert uncertainty_report([predicted(1.0), predicted(-1.0, task=1)]) is None, "no ensemble"
+
+
+def replace_std(found: Prediction, std: float) -> Prediction:
+    return Prediction(found.record, found.raw, found.length, found.steps, (std, std))

@@ -15,7 +15,7 @@ from workers.schema import OutcomeRecord, Task
 from workers.train import early_stopping
 from workers.train.early_stopping import is_not_clearly_worse
 from workers.train.limits import MemoryHalved, TrainingLimits, TrainingStopped
-from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.multi_objective import MultiObjectiveModule, bootstrap_weights
 from workers.train.optimiser import set_learning_rate
 from workers.train.trainer import RewardTrainer
 
@@ -376,3 +376,15 @@ def test_what_an_objective_learns_has_a_rate_of_its_own(fit, tiny_recipe, prefer
         for parameter in group["params"]
     }
     assert peaks == {True: 0.03, False: 1e-3}
+
+
+def test_the_bootstrap_draws_items_with_all_their_judgements() -> None:
+    """Three judgements of an item have one weight in each head; where each has its own item nothing changes."""
+    drawn = bootstrap_weights(["a", "a", "b", "a", "c"], 200, 3)
+    assert drawn.shape == (5, 200)
+    assert bool((drawn[0] == drawn[1]).all()) and bool((drawn[0] == drawn[3]).all())
+    assert not bool((drawn[0] == drawn[2]).all())
+    generator = torch.Generator().manual_seed(3)
+    alone = torch.poisson(torch.ones(4, 7), generator=generator)
+    assert bool((bootstrap_weights([1, 2, 3, 4], 7, 3) == alone).all())
+    assert bool((bootstrap_weights(["a", "b"], 1, 3) == 1).all())
