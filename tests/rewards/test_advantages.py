@@ -121,3 +121,18 @@ def test_flags_of_scored_roll_outs_are_kept(http, endpoint) -> None:
     (group,) = post(http, endpoint, groups=[[{"messages": spoken}, {"text": "a"}]]).json()["groups"]
     assert group[0]["flags"] == ["unread:speaker"]
     assert "flags" not in group[1]
+
+
+def test_steps_of_a_value_learnt_from_comparisons_are_refused_and_flagged(
+    http, endpoint, monkeypatch
+) -> None:
+    monkeypatch.setattr("workers.engine.versions.Version._has_uncalibrated_steps", True)
+    items = [said("aa", "b"), said("c", "dd")]
+    for estimator in ("gigpo", "grpo_process"):
+        refused = post(http, endpoint, groups=[items], estimator=estimator)
+        assert (refused.status_code, refused.json()["pointer"]) == (422, "/estimator")
+        told = {"uncalibrated_steps": True}
+        assert post(http, endpoint, groups=[items], estimator=estimator, options=told).status_code == 200
+    assert post(http, endpoint, groups=[items]).status_code == 200
+    assert rewards(http, endpoint, items[0])[0]["flags"] == ["steps:uncalibrated"]
+    assert rewards(http, endpoint, said("aa"))[0]["flags"] == []  # one step is the whole

@@ -349,11 +349,20 @@ class Version:
             if self.aggregation in ("mean", "min")
             else (),
             critiques=self._critiques(models, replies, index),
+            uncalibrated_steps=steps > 1 and self._has_uncalibrated_steps,
         )
         numbers = (score.reward, score.raw, score.offset, score.std or 0.0, *score.steps)
         if not all(map(math.isfinite, numbers)):
             raise RewardError("The components add up to no finite reward for this item.", pointer=f"/{index}")
         return score
+
+    @property
+    def _has_uncalibrated_steps(self) -> bool:
+        """Whether steps are differences of a value that was learnt from comparisons of whole trajectories: such a value
+        is only trained at the last step. Their correlation with the true credit was -0.06."""
+        return self.aggregation == "value" and any(
+            served.model.manifest.get("objective") == "bradley_terry" for served in self.models.values()
+        )
 
     def _component_score(
         self,

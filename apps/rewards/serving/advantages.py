@@ -29,11 +29,13 @@ from workers.text.segments import segments
 Json = dict[str, Any]
 KEYS = ("groups", "estimator", "options", "version", "run", "policy_version")
 _OWN = ("reward", "steps", "states", "stratum")
-OPTIONS = ("scale", "eps", "omega", "gamma", "alpha")
+ALLOW_UNCALIBRATED = "uncalibrated_steps"
+OPTIONS = ("scale", "eps", "omega", "gamma", "alpha", ALLOW_UNCALIBRATED)
+_STEP_ESTIMATORS = ("gigpo", "grpo_process")
 LEARNT_STEPS = (
     "grpo_process standardises step rewards over all steps of a group and adds them up, so that longer roll-outs and "
     "errors of a learnt model gain most. With learnt step rewards it lowered the true reward in our experiments; use "
-    "grpo, rloo or gigpo with them."
+    "grpo or rloo, or gigpo with calibrated ones."
 )
 
 
@@ -87,12 +89,26 @@ def parse_advantages(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
 def advantages_reply(response: ScoreResponse) -> Json:
     """For each group, for each roll-out: {"advantage", "steps", "reward"}."""
     asked: AdvantageGroups = response.request.context
+    options = dict(asked.options)
+    is_allowed = options.pop(ALLOW_UNCALIBRATED, False)
+    if (
+        asked.estimator in _STEP_ESTIMATORS
+        and not is_allowed
+        and any(score.uncalibrated_steps for score in response.scores)
+    ):
+        raise Problem(
+            f"{asked.estimator} needs step rewards, and those of this model are not calibrated: it learnt from "
+            "comparisons of whole trajectories (bradley_terry, aggregation value). Use grpo or rloo, or a model "
+            f"of step labels or outcomes (process, progress); {ALLOW_UNCALIBRATED} = true uses them as they are.",
+            status=422,
+            pointer="/estimator",
+        )
     rollouts = [
         [entry.rollout if entry.item is None else _scored(entry, response, entry.item) for entry in group]
         for group in asked.entries
     ]
     try:
-        found = advantages(rollouts, asked.estimator, **asked.options)
+        found = advantages(rollouts, asked.estimator, **options)
     except InvalidOption as error:
         raise Problem(f"{error}.", status=422, pointer=f"/options/{error.name}") from error
     except ValueError as error:
@@ -175,7 +191,9 @@ def _options(raw: Any) -> Json:
     raw = require_object(raw, pointer="/options")
     check_keys(raw, OPTIONS, "/options")
     return {
-        key: value if isinstance(value, bool) and key == "scale" else finite(value, pointer=f"/options/{key}")
+        key: value
+        if isinstance(value, bool) and key in ("scale", ALLOW_UNCALIBRATED)
+        else finite(value, pointer=f"/options/{key}")
         for key, value in raw.items()
     }
 

@@ -9,6 +9,8 @@ from apps.rewards.serving.requests import ScoreRequest
 from workers.engine import ItemScore
 from workers.schema import ScoreInput
 
+UNCALIBRATED = "steps:uncalibrated"
+
 
 @dataclass(eq=False, slots=True)
 class ScoreResponse:
@@ -85,7 +87,7 @@ class ScoreResponse:
                 else None,
                 "criteria": score.criteria,
                 "components": score.components,
-                "flags": score.flags,
+                "flags": (*score.flags, *(UNCALIBRATED,) * (request.steps and score.uncalibrated_steps)),
                 "tokens": score.tokens,
                 "cached_tokens": score.cached_tokens,
                 **({} if score.task_tokens is None else {"task_tokens": score.task_tokens}),
