@@ -147,6 +147,12 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(scope="session")
+def django_db_keepdb(django_db_keepdb: bool) -> bool:
+    """The databases of the embedded server go with it."""
+    return django_db_keepdb or database.APP_PASSWORD in os.environ
+
+
+@pytest.fixture(scope="session")
 def django_db_modify_db_settings(
     django_db_modify_db_settings: None, django_db_use_migrations: bool, django_db_blocker: Any
 ) -> None:

@@ -48,6 +48,11 @@ def test_from_a_campaign_to_what_was_said(page: Page, live_server: Any, tools: A
     page.get_by_role("link", name="Quality").click()
     expect(page.get_by_role("heading", name="Annotation quality")).to_be_visible()
     expect(page.locator("#alpha svg")).to_be_visible()
+    ends = page.evaluate(
+        "window.echarts.getInstanceByDom(document.getElementById('alpha')).getModel().getComponent('yAxis')"
+        ".axis.scale.getExtent()"
+    )
+    assert ends[0] <= 0 and ends[1] == 1, "the length of a bar is its value"
     tools.shoot(page, "quality")
     page.get_by_role("link", name="2 disputed").click()
     expect(page.get_by_role("link", name="refund-4")).to_be_visible()
