@@ -44,6 +44,31 @@ def tie_loss(a: Tensor, b: Tensor, tie_threshold: Tensor) -> Tensor:
     return -(both + torch.expm1(2 * tie_threshold).log())
 
 
+def davidson_log_probabilities(a: Tensor, b: Tensor, log_nu: Tensor, threshold: Tensor | None) -> Tensor:
+    """[4, ...]: log P of a, b, tie and both-bad, which sum to 1.
+
+    Both-bad: neither is acceptable, s(threshold - a) s(threshold - b), independently; 0 without a threshold. Otherwise
+    a : b : tie = e^a : e^b : nu e^((a + b) / 2) (Davidson 1970), so that a - b is the log odds of a against b.
+    """
+    logits = torch.stack([a, b, log_nu + (a + b) / 2])
+    decided = logits - logits.logsumexp(0)
+    if threshold is None:
+        return torch.cat([decided, torch.full_like(decided[:1], -math.inf)])
+    bad = functional.logsigmoid(threshold - a) + functional.logsigmoid(threshold - b)
+    rest = torch.log(-torch.expm1(bad.clamp(max=-1e-6)))
+    return torch.cat([decided + rest, bad.unsqueeze(0)])
+
+
+def davidson_loss(log_probabilities: Tensor, choice: Tensor, reliability: Tensor, smoothing: float) -> Tensor:
+    """-log P(choice), elementwise. choice: of CHOICES; reliability, smoothing: as in `preference_loss`."""
+    own = log_probabilities.gather(0, choice.unsqueeze(0)).squeeze(0)
+    flipped = log_probabilities.gather(0, (1 - choice).clamp(min=0).unsqueeze(0)).squeeze(0)
+    q = reliability.clamp(1e-6, 1.0)
+    mixed = torch.logaddexp(own + q.log(), flipped + (1 - q).clamp(min=1e-12).log())
+    strict = -(1 - smoothing) * torch.where(q >= 1.0, own, mixed) - smoothing * flipped
+    return torch.where(choice <= 1, strict, -own)
+
+
 def below_loss(raw: Tensor, threshold: Tensor) -> Tensor:
     """-log s(threshold - raw): this one is not acceptable."""
     return -functional.logsigmoid(threshold - raw)
@@ -111,15 +136,24 @@ class BradleyTerry(Objective):
         q = self._reliability(records, a).unsqueeze(-1).expand_as(a)
         chosen, other = torch.where(choice == 1, b, a), torch.where(choice == 1, a, b)
         loss = preference_loss(chosen, other, margin, q, eta, self.recipe.label_smoothing)
-        if self.tie is not None:
+        if self.recipe.ties == "davidson":
+            loss = self._davidson(chosen - margin * (choice <= 1), other, choice, q)
+        elif self.tie is not None:
             loss = torch.where(choice == 2, tie_loss(a, b, eta), loss)
-        if self.threshold is not None:
+        if self.threshold is not None and self.recipe.ties == "rao_kupper":
             above = loss - functional.logsigmoid(chosen - self.threshold)
             below = below_loss(a, self.threshold) + below_loss(b, self.threshold)
             loss = torch.where(choice == 3, below, torch.where(choice <= 1, above, loss))
         if self.annotator is not None:
             loss = loss + self._prior(records, self.annotator).unsqueeze(-1)
         return loss + self.recipe.centring * (a + b).square()
+
+    def _davidson(self, chosen: Tensor, other: Tensor, choice: Tensor, q: Tensor) -> Tensor:
+        """With the chosen one as the first: `b` is then its mirror image."""
+        log_nu = chosen.new_full((), -math.inf) if self.tie is None else self.tie
+        log_probabilities = davidson_log_probabilities(chosen, other, log_nu, self.threshold)
+        place = torch.where(choice <= 1, 0, choice).expand_as(chosen)
+        return davidson_loss(log_probabilities, place, q, self.recipe.label_smoothing)
 
     def _prior(self, records: Sequence[PreferenceRecord], logits: Tensor) -> Tensor:
         """[pairs]; 0 where nothing is known of the annotator."""

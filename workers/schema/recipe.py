@@ -60,6 +60,7 @@ class Recipe:
     ] = (0.0, 0.0, 0.0)
     label_smoothing: Annotated[float, Meta(ge=0, lt=0.5)] = 0.0
     centring: Annotated[float, Meta(ge=0, le=10)] = 0.01
+    ties: Literal["rao_kupper", "davidson"] = "rao_kupper"
     annotators: Literal["equal", "given", "learnt"] = "given"
 
     epochs: Annotated[int, Meta(ge=1, le=1000)] = 20
@@ -119,6 +120,7 @@ PURPOSES: dict[str, str] = {
     "margins": "by how much the better one has to win, in raw reward, for strengths 1, 2 and 3",
     "label_smoothing": "probability that a choice is a slip, for all annotators",
     "centring": "weight of (r_a + r_b)^2, which keeps rewards around zero",
+    "ties": "the model of ties and both-bad; davidson: differences of rewards are log odds of being preferred",
     "annotators": "'given': trust each by the estimate in the records, fully where there is none; 'learnt': estimate "
     "it; 'equal': no weights",
     "epochs": "passes over the training pairs, at most",
@@ -178,6 +180,7 @@ REASONS: dict[str, str] = {
     "margins": "how much better people find one is not how far apart rewards should be, unless you say so",
     "label_smoothing": "slips are better learnt by annotator, with annotators = 'learnt'",
     "centring": "too weak to move accuracy, strong enough to fix the origin; 0 for sums, whose origin means something",
+    "ties": "rao_kupper keeps the results of recipes from before this key",
     "annotators": "uses what is known and guesses nothing",
     "epochs": "early stopping ends it sooner; a decoder takes two, more overfit",
     "learning_rate": "the most at which the small parts train steadily; a tenth for decoders",

@@ -9,6 +9,7 @@ from workers.objectives import Example
 from workers.objectives.bradley_terry import (
     BradleyTerry,
     below_loss,
+    davidson_log_probabilities,
     preference_loss,
     reliability_prior_loss,
     tie_loss,
@@ -235,3 +236,29 @@ def test_validation_believes_an_annotator_as_far_as_training_does(recipe, batch,
     outsider = [make_preference(0, choice="b", annotator="new")]  # as reliable as the mean, 0.75
     loss = one.validation_metrics(batch("bradley_terry", outsider, values((2.0, 0.0))))["loss"].tolist()
     assert loss == pytest.approx([-math.log(0.75 * 0.119203 + 0.25 * 0.880797)], abs=1e-5)
+
+
+def test_davidson_is_a_distribution_whose_differences_are_log_odds() -> None:
+    """nu = e^1, d = 1: log odds 1, where Rao-Kupper with eta = 1 has 1.43; the four answers sum to 1."""
+    a, b = torch.tensor([1.0, 2.0, -3.0]).double(), torch.tensor([0.0, 2.0, 1.0]).double()
+    found = davidson_log_probabilities(a, b, torch.tensor(1.0).double(), torch.tensor(0.5).double())
+    torch.testing.assert_close(found.exp().sum(0), torch.ones(3).double())
+    torch.testing.assert_close(found[0] - found[1], a - b)
+    without = davidson_log_probabilities(a, b, torch.tensor(1.0).double(), None)
+    torch.testing.assert_close(without[:3].exp().sum(0), torch.ones(3).double())
+    ties = math.exp(1.0 + 0.5) / (math.exp(1.0) + 1 + math.exp(1.0 + 0.5))
+    assert float(without[2, 0].exp()) == pytest.approx(ties)
+
+
+def test_davidson_trains_on_all_four_answers(made, batch) -> None:
+    objective, records = made("a", "b", "tie", "both_bad", ties="davidson")
+    given = batch("bradley_terry", records, values((1.0, 0.0), (0.0, 1.0), (0.5, 0.5), (-1.0, -1.0)))
+    loss = objective(given).squeeze(-1)
+    found = loss.detach()
+    nu, threshold = torch.tensor(-1.0), torch.tensor(0.0)
+    first = davidson_log_probabilities(torch.tensor(1.0), torch.tensor(0.0), nu, threshold)
+    assert float(found[0]) == pytest.approx(-float(first[0])) == pytest.approx(float(found[1]))
+    worst = davidson_log_probabilities(torch.tensor(-1.0), torch.tensor(-1.0), nu, threshold)
+    assert float(found[3]) == pytest.approx(-float(worst[3]))
+    loss.sum().backward()
+    assert objective.tie.grad is not None and objective.threshold.grad is not None
