@@ -97,9 +97,9 @@ class Recipe:
 PURPOSES: dict[str, str] = {
     "objective": "the loss, and with it the feedback that is read",
     "criterion": "learn from comparisons by this criterion; without it, from the overall ones",
+    "joint_weights": "of 'joint': how much an objective counts, by its name; 0 leaves it out, 1 where it is not named",
     "criteria_weights": "of rubric scores without ratings: how much a criterion counts in the reward, by its name; "
     "below 0 more is worse; where it is not named, its weight in the rubric",
-    "joint_weights": "of 'joint': how much an objective counts, by its name; 0 leaves it out, 1 where it is not named",
     "backbone": "what reads the trajectories: 'step-encoder' anywhere, 'decoder' on a GPU, 'features' for numbers",
     "encoder": "'embedded' (MiniLM, comes with the installation), or a BERT-type encoder by its name",
     "decoder": "a causal language model by its name: listed by the operator or project/name@version; for that backbone",
@@ -158,8 +158,8 @@ PURPOSES: dict[str, str] = {
 REASONS: dict[str, str] = {
     "objective": "comparisons are what people give most of",
     "criterion": "the overall judgement is what most campaigns ask for",
-    "criteria_weights": "a rubric says it; what no rubric says is not guessed",
     "joint_weights": "every kind of feedback counts; only 'progress' is left out, which reads what 'outcome' reads",
+    "criteria_weights": "a rubric says it; what no rubric says is not guessed",
     "backbone": "trains in seconds on any machine",
     "encoder": "needs no download",
     "decoder": "none comes with the installation",
