@@ -27,7 +27,7 @@ from workers.schema.recipe import SINGLE
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_import_scaling_runs(db: None) -> None:
     found = run_quick_process("import_scaling")
     assert found["rows"] == [200, 800]
@@ -51,7 +51,7 @@ def test_feedback_export_is_whole_while_others_write(db: None) -> None:
     assert all(finding["written_meanwhile"] > 0 for finding in found)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_results_run(shared_data: Path) -> None:
     cases = ("hh-frozen", "word-sorting", "topical-chat")
     every = run_quick("results", "--threads", "1", *(word for case in cases for word in ("--case", case)))
@@ -170,7 +170,7 @@ def test_a_promise_of_the_fault_runs_that_was_not_kept_fails_them() -> None:
     assert broken({"random": {"violated": [{"seed": 7}]}})
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_label_efficiency_runs() -> None:
     found = run_quick("label_efficiency", "--data", "sample", "--strategy", "random", "--strategy", "mix")[
         "sample"
@@ -222,7 +222,7 @@ def test_induction_growth_runs() -> None:
     assert small["points"] >= 30 and large["points"] >= 90 and large["peak_mb"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_grounding_runs(shared_data: Path) -> None:
     found = run_quick("grounding")
     assert found.keys() == {"AgentRx", "Who&When"}
