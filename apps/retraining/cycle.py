@@ -249,8 +249,8 @@ def _comparison_is_passed(cycle: RetrainingCycle) -> bool:
     if comparison is None:
         previous = _previous_dataset_version(cycle)
         comparison = ModelComparison.objects.create(cycle=cycle)
-        is_usable = previous is not None and previous.withdrawn_at is None and previous.splits.get("test")
-        comparison.dataset_versions.set([cycle.dataset_version, *([previous] if is_usable else [])])
+        others = [previous] if previous and not previous.withdrawn_at and previous.splits.get("test") else []
+        comparison.dataset_versions.set([cycle.dataset_version, *others])
         job_queue.nudge_on_commit(ADVANCE_COMPARISONS)
         return False
     if not _job_succeeded(comparison, "The model comparison"):
