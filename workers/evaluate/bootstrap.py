@@ -51,14 +51,14 @@ def mean_interval(
     """Mean of `values` in 0..1, at least one, and its interval by task.
 
     Wilson's interval (1927) with the effective sample size p (1 - p) / se^2 and t in the place of z, as Dean and Pagano
-    (2015, Stat. Meth. Med. Res. 24) recommend for clustered shares; se and degrees of freedom: see `_cluster_error`. At
-    0 and 1, where nothing varies, every task counts as one judgement. [0, 1] for a single task.
+    (2015, Stat. Meth. Med. Res. 24) recommend for clustered shares, at most the number of values; se and degrees of
+    freedom: see `_cluster_error`. Where nothing varies, as at 0 and 1, every task counts as one judgement. [0, 1] for
+    fewer than two effective tasks.
     """
     mean, error, effective_tasks = _cluster_error(values, tasks)
     if effective_tasks < 2:
         return mean, [0.0, 1.0]
-    inside = 0 < mean < 1 and error > 0
-    size = mean * (1 - mean) / error**2 if inside else effective_tasks
+    size = min(mean * (1 - mean) / error**2, len(values)) if error else effective_tasks
     quantile = t_quantile(max(1, round(effective_tasks) - 1), level)
     factor = quantile**2 / size
     centre = (mean + factor / 2) / (1 + factor)
@@ -71,14 +71,15 @@ def difference_interval(
 ) -> tuple[float, list[float]]:
     """Mean of first - second, paired values in 0..1, and its interval by task: cluster-robust t.
 
-    Where all pairs differ alike nothing varies, and the interval is Agresti and Min's for paired shares (2005, half a
-    judgement more in each of four cells) with every task as one judgement. [-1, 1] for a single task.
+    Where all pairs differ by the same amount, which may be none, nothing varies: the interval is Agresti and Min's for
+    paired shares (2005, half a judgement more in each of four cells) with every task as one judgement. [-1, 1] for
+    fewer than two effective tasks.
     """
     mean, error, effective_tasks = _cluster_error(np.subtract(first, second), tasks)
     if effective_tasks < 2:
         return mean, [-1.0, 1.0]
     centre = mean
-    if error == 0:
+    if not error:
         size = effective_tasks + 2
         centre = mean * effective_tasks / size
         differing = abs(mean) * effective_tasks
@@ -114,7 +115,8 @@ def _cluster_error(
     one less (Carter, Schnepel and Steigerwald 2017).
 
     The error is cluster-robust with the correction CR2 (Bell and McCaffrey 2002): for a mean, the squared sum of the
-    residuals of a task over 1 - its share of all judgements.
+    residuals of a task over 1 - its share of all judgements. It is at least that of independent values: where residuals
+    cancel inside tasks, tasks do not make the mean more certain. 0 only where all values are equal.
     """
     names = {task: place for place, task in enumerate(dict.fromkeys(tasks))}
     place = np.array([names[task] for task in tasks])
@@ -125,10 +127,12 @@ def _cluster_error(
     if len(names) < 2:
         return mean, math.inf, effective
     residuals = np.bincount(place, weights=numbers - mean, minlength=len(names))
-    if np.abs(numbers - mean).max() < 1e-12:
+    if np.abs(numbers - mean).max() < 1e-9:
         return mean, 0.0, effective
     shares = counts / counts.sum()
-    return mean, float(np.sqrt((residuals**2 / (1 - shares)).sum()) / len(numbers)), effective
+    clustered = np.sqrt((residuals**2 / (1 - shares)).sum()) / len(numbers)
+    independent = numbers.std(ddof=1) / math.sqrt(len(numbers))
+    return mean, float(max(clustered, independent)), effective
 
 
 @cache

@@ -41,11 +41,49 @@ def test_all_right_is_not_certainty() -> None:
 
 
 def test_a_difference_by_hand() -> None:
-    """Four tasks of two: residual sums 1/2, 1/2, -1/2, -1/2 around a mean of 1/4; se^2 = (4/4) / (1 - 1/4) / 8^2."""
-    first, second = [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    """Four tasks of two: residual sums 3/2, -1/2, -1/2, -1/2 around a mean of 1/4; se^2 = 3 / (1 - 1/4) / 8^2."""
+    first, second = [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
     mean, (low, high) = difference_interval(first, second, ["a", "a", "b", "b", "c", "c", "d", "d"])
-    half = student.ppf(0.975, 3) * math.sqrt(1 / (1 - 1 / 4)) / 8
-    assert (mean, low, high) == (0.25, pytest.approx(0.25 - half), pytest.approx(0.25 + half))
+    half = student.ppf(0.975, 3) * math.sqrt(3 / (1 - 1 / 4)) / 8
+    assert (mean, low, high) == (0.25, pytest.approx(0.25 - half), 1.0)  # not 1.05
+
+
+def _tasks(count: int, each: int) -> list[str]:
+    return [str(task) for task in range(count) for _ in range(each)]
+
+
+@pytest.mark.parametrize(("tasks", "each", "right"), [(2, 3, 2), (12, 5, 4), (3, 7, 2), (10, 2, 1)])
+def test_residuals_that_cancel_inside_tasks_are_not_certainty(tasks: int, each: int, right: int) -> None:
+    """Every task has the same share: the error is that of independent values, whatever rounding leaves of the sums."""
+    values, names = ([1.0] * right + [0.0] * (each - right)) * tasks, _tasks(tasks, each)
+    n, share = tasks * each, right / each
+    quantile, error = student.ppf(0.975, tasks - 1), math.sqrt(share * (1 - share) / (n - 1))
+    _, (low, high) = difference_interval(values, [0.0] * n, names)
+    assert low == pytest.approx(max(-1, share - quantile * error))
+    assert high == pytest.approx(min(1, share + quantile * error))
+    low, high = mean_interval(values, names)[1]
+    factor = quantile**2 / (n - 1)
+    half = math.sqrt(factor) / (1 + factor) * math.sqrt(share * (1 - share) + factor / 4)
+    assert (low, high) == (
+        pytest.approx((share + factor / 2) / (1 + factor) - half),
+        pytest.approx((share + factor / 2) / (1 + factor) + half),
+    )
+
+
+def test_wins_and_losses_that_balance_are_not_equality() -> None:
+    """A win and a loss in each of twelve tasks of ten, and nearly so: 24 of 120 are decided differently."""
+    first, second = ([1.0] + [0.0] * 9) * 12, ([0.0, 1.0] + [0.0] * 8) * 12
+    mean, (low, high) = difference_interval(first, second, _tasks(12, 10))
+    half = student.ppf(0.975, 11) * math.sqrt(0.2 / 119)
+    assert (mean, low, high) == (0.0, pytest.approx(-half), pytest.approx(half))
+    _, (low, high) = difference_interval([*first[:-1], 1.0], second, _tasks(12, 10))
+    assert high - low > 2 * half
+
+
+def test_values_between_0_and_1_are_at_most_their_number() -> None:
+    """Ten values around 1/2 vary less than ten that are right or wrong."""
+    _, (low, high) = mean_interval([0.45, 0.55] * 5, _tasks(10, 1))
+    assert high - low > 0.5
 
 
 def test_a_hundred_judgements_of_two_tasks_are_two() -> None:
