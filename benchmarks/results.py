@@ -190,14 +190,21 @@ def _rule(one: dict[str, Any] | None, part: str) -> str:
 
 
 def _unbeaten(one: dict[str, Any]) -> list[str]:
-    return [rule for rule, difference in one["baselines"].items() if difference["interval"][0] <= 0]
+    """Without an interval, where every draw gives the same, the difference decides."""
+    return [
+        rule
+        for rule, found in one["baselines"].items()
+        if (found["interval"][0] if found["interval"] else found["difference"]) <= 0
+    ]
 
 
 def _number(value: float, part: str, sign: str = "") -> str:
     return f"{value:{sign}.2f}" if part in ("outcome", "scores") else f"{100 * value:{sign}.1f}"
 
 
-def _between(interval: list[float], part: str) -> str:
+def _between(interval: list[float] | None, part: str) -> str:
+    if interval is None:
+        return "(no interval)"
     return f"[{', '.join(_number(bound, part) for bound in interval)}]"
 
 

@@ -44,7 +44,10 @@ class Baseline:
 
     @property
     def is_beaten(self) -> bool:
-        return self.interval is not None and self.interval[0] > 0
+        """Shown by the interval, or, where there is none because every draw gives the same, by the difference."""
+        if self.interval is None:
+            return self.difference is not None and self.difference > 0
+        return self.interval[0] > 0
 
     @property
     def is_better(self) -> bool:
@@ -87,6 +90,11 @@ class Measure:
     @property
     def is_share(self) -> bool:
         return self.kind in _SHARES
+
+    @property
+    def has_few_tasks(self) -> bool:
+        """Too few for any conclusion."""
+        return self.tasks is not None and self.tasks < MIN_TASKS
 
     @property
     def shown_value(self) -> str:
@@ -261,7 +269,7 @@ def summarize(report: dict[str, Any]) -> ReportSummary:
 
 def _summarize_measure(measure: Measure, report: dict[str, Any]) -> ReportSummary:
     result = _result_in_words(measure)
-    if measure.tasks is not None and measure.tasks < MIN_TASKS:
+    if measure.has_few_tasks:
         return ReportSummary(
             "neutral",
             f"{result}. These are too few tasks for a conclusion ({measure.tasks}; at least {MIN_TASKS} are needed).",
@@ -269,9 +277,7 @@ def _summarize_measure(measure: Measure, report: dict[str, Any]) -> ReportSummar
     low = measure.interval[0] if measure.interval else measure.value
     if measure.chance is not None and low <= measure.chance:
         return ReportSummary("bad", f"{result}, which is no better than chance.")
-    unbeaten = [
-        baseline for baseline in measure.baselines if baseline.interval is not None and not baseline.is_beaten
-    ]
+    unbeaten = [baseline for baseline in measure.baselines if not baseline.is_beaten]
     if unbeaten:
         baseline = unbeaten[0]
         reached = f"“{baseline.name}” has {baseline.shown_value}."
@@ -357,7 +363,7 @@ def comparison_in_words(found: dict[str, Any]) -> str:
 def _annotators(report: dict[str, Any]) -> str:
     """The model next to one annotator on the same choices; nothing of reports from before both were measured so."""
     found = report.get("annotators") or {}
-    if "difference_interval" not in found or found["tasks"] < MIN_TASKS:
+    if "difference_interval" not in found or found.get("tasks", MIN_TASKS) < MIN_TASKS:
         return ""
     low, high = found["difference_interval"]
     relation = "more often than" if low > 0 else "less often than" if high < 0 else "about as often as"

@@ -92,6 +92,11 @@ def test_tables_take_the_place_of_those_there_were(tmp_path: Path) -> None:
         "| HH | 40 | **65.0** [60.0, 70.0] | 50.0: +15.0 [5.0, 25.0] | 50.0: +15.0 [-1.0, 30.0] | shorter | 10 |"
         in text
     )
+    same = rule | {"difference": 0.0, "interval": None}
+    line = list(tables({"hh": row | {"baselines": {"longer": same, "shorter": rule | {"interval": None}}}}))[
+        -2
+    ]
+    assert "50.0: +0.0 (no interval)" in line and line.endswith("| longer | 10 |")
     path.write_text("No marks.")
     with pytest.raises(RewardError, match="has no place for these tables"):
         write_between(path, "results", [])

@@ -88,7 +88,12 @@ STEPS = {
     "baselines": {"first_step": {"accuracy": 0.45, "difference": 0.05, "interval": [-0.1, 0.2]}},
     "labels": {"accuracy": 0.9, "interval": [0.8, 1.0], "n": 90, "baselines": {}},
 }
-SCORES = {"spearman": 0.4, "interval": [0.1, 0.6], "n": 60, "baselines": {"longer": {"spearman": 0.3}}}
+SCORES = {
+    "spearman": 0.4,
+    "interval": [0.1, 0.6],
+    "n": 60,
+    "baselines": {"longer": {"spearman": 0.3, "difference": 0.1, "interval": [0.02, 0.2]}},
+}
 
 
 def test_every_kind_of_feedback_has_its_measure() -> None:
@@ -122,6 +127,24 @@ def few_tasks(found: dict[str, Any]) -> dict[str, Any]:
 def test_the_verdict_rests_on_what_was_measured(given: dict[str, Any], tone: str, said: str) -> None:
     found = summarize(given)
     assert (found.tone, said in found.sentence) == (tone, True), found.sentence
+
+
+def test_a_baseline_without_an_interval_is_beaten_by_its_difference() -> None:
+    """Where all draws give the same there is no interval: AUC 1.00 of both is a tie, and not a win."""
+    part = OUTCOME | {"auc": 1.0, "interval": None}
+    for value, difference, tone in ((1.0, 0.0, "bad"), (0.0, 1.0, "good"), (0.6, None, "bad")):
+        rule = {"auc": value, "difference": difference, "interval": None}
+        found = summarize({"outcome": part | {"baselines": {"longer": rule}}})
+        assert found.tone == tone
+        assert ("beats every trivial baseline" in found.sentence) is (tone == "good")
+
+
+def test_annotators_of_reports_without_their_tasks() -> None:
+    known = annotators(0.6, (0.03, 0.17))
+    del known["tasks"]
+    assert (
+        "more often than a single annotator" in summarize(report(0.7, (0.6, 0.8), annotators=known)).sentence
+    )
 
 
 def test_what_is_wrong_is_part_of_the_verdict() -> None:
@@ -261,3 +284,5 @@ def test_worse_and_not_shown_look_different(project: Project) -> None:
     assert page.count('aria-label="better than the baseline"') == 1
     assert page.count('aria-label="worse than the baseline"') == 1 and page.count("#cross") == 1
     assert page.count(">not shown</span>") == 1
+    page = render_to_string("training/_report.html", report_context(few_tasks(given), project))
+    assert "than the baseline" not in page and page.count(">too few tasks</span>") == 3
