@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from apps.monitoring.measures import SampleRow, reference_from_rows
+from apps.monitoring.measures import MEASURES, SampleRow, reference_from_rows
 from apps.monitoring.rules import DEFAULTS, readings
 
 WEEKS, HOURS, AN_HOUR = 100, 168, 100
@@ -52,8 +52,12 @@ def exploit(dice: random.Random, pk: int) -> SampleRow:
 
 
 def broken(window: Sequence[SampleRow], reference: Any) -> list[str]:
-    above = {rule.name: rule.above for rule in DEFAULTS}
-    return [name for name, one in readings(DEFAULTS, window, reference).items() if one.passes(above[name])]
+    found = readings(DEFAULTS, window, reference)
+    return [
+        rule.name
+        for rule in DEFAULTS
+        if rule.name in found and MEASURES[rule.measure].passes(found[rule.name], rule.above)
+    ]
 
 
 def quiet(weeks: int, seed: int = 0) -> Json:

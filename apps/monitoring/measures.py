@@ -59,19 +59,12 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class MeasureReading:
-    """value: measured. baseline: where a limit counts from. margin: see above. count: rows it is of. two_sided: whether
-    a value below the baseline counts as much as one above."""
+    """value: measured. baseline: where a limit counts from. margin: see above. count: rows it is of."""
 
     value: float
     baseline: float
     margin: float
     count: int
-    two_sided: bool = False
-
-    def passes(self, limit: float) -> bool:
-        """Whether it is beyond the limit for sure."""
-        beyond = self.value - self.baseline
-        return (abs(beyond) if self.two_sided else beyond) - self.margin > limit
 
 
 Measure = Callable[[Sequence[SampleRow], Reference], MeasureReading | None]
@@ -79,7 +72,8 @@ Measure = Callable[[Sequence[SampleRow], Reference], MeasureReading | None]
 
 @dataclass(frozen=True, slots=True)
 class MeasureType:
-    """label: as in a sentence. unit: `%`, or empty. measure: None where it cannot be told. of: what is counted."""
+    """label: as in a sentence. unit: `%`, or empty. measure: None where it cannot be told. of: what is counted.
+    two_sided: whether a value below the baseline counts as much as one above."""
 
     label: str
     measure: Measure
@@ -88,6 +82,12 @@ class MeasureType:
     # The rows behind it are those with the most.
     rows: Callable[[SampleRow], float] = field(default=lambda row: row.reward)
     of: str = "scored trajectories"
+    two_sided: bool = False
+
+    def passes(self, reading: MeasureReading, limit: float) -> bool:
+        """Whether it is beyond the limit for sure."""
+        beyond = reading.value - reading.baseline
+        return (abs(beyond) if self.two_sided else beyond) - reading.margin > limit
 
 
 def psi(values: Sequence[float], quantiles: Sequence[float]) -> float:
@@ -183,7 +183,7 @@ def _with(name: str, known: str) -> Measure:
         # Of Fisher's z, whose standard error is 1 / sqrt(n - 3), back on the scale of correlations at the far side
         z = math.atanh(max(-0.999999, min(0.999999, abs(found))))
         margin = abs(found) - math.tanh(z - SURE / math.sqrt(len(rows) - 3))
-        return MeasureReading(found, baseline, margin, len(rows), two_sided=True)
+        return MeasureReading(found, baseline, margin, len(rows))
 
     return measure
 
@@ -245,11 +245,13 @@ MEASURES: dict[str, MeasureType] = {
         "the correlation of reward with length",
         _with("tokens", "length_correlation"),
         help="With the logarithm of tokens; beyond the range from 0 to that in training, in either direction.",
+        two_sided=True,
     ),
     "steps_correlation": MeasureType(
         "the correlation of reward with the number of steps",
         _with("steps", "steps_correlation"),
         help="With the logarithm of agent steps; beyond the range from 0 to that in training, in either direction.",
+        two_sided=True,
     ),
     "repetition": MeasureType(
         "the repeated share of what the agent writes",

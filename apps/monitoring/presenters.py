@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.monitoring.measures import MEASURES, SampleRow, correlation, root_kl
 from apps.monitoring.models import Alert, Reading
-from apps.monitoring.rules import Rule, shown
+from apps.monitoring.rules import Rule, allowed, shown
 
 MOST_POLICIES = 50
 
@@ -143,6 +143,4 @@ def _line(rule: Rule, reading: Reading | None, *, is_broken: bool) -> RuleLine:
     }
     state = "broken" if is_broken else "ok" if found else "waiting"
     label = kind.label.removeprefix("the ")
-    return RuleLine(
-        rule, label, kind.help, **numbers, limit=f"up to {shown(rule.above, kind.unit)} more", state=state
-    )
+    return RuleLine(rule, label, kind.help, **numbers, limit=allowed(rule), state=state)

@@ -98,8 +98,14 @@ def describe_reading(rule: Rule, reading: MeasureReading, *, of: str, run: str, 
     label = f"{kind.label[0].upper()}{kind.label[1:]}"
     return (
         f"{label} is {shown(reading.value, kind.unit)} over the newest {reading.count} {kind.of} of "
-        f"{where}{against}; up to {shown(rule.above, kind.unit)} more is allowed."
+        f"{where}{against}; {allowed(rule)} is allowed."
     )
+
+
+def allowed(rule: Rule) -> str:
+    """How far from its baseline a measure may be, in words."""
+    kind = MEASURES[rule.measure]
+    return f"up to {shown(rule.above, kind.unit)} {'in either direction' if kind.two_sided else 'more'}"
 
 
 def shown(value: float, unit: str) -> str:

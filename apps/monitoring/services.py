@@ -115,7 +115,7 @@ def _look_at_run(monitor: Monitor, version: int, run: str) -> list[Alert]:
     raised = []
     for rule in rules:
         reading = found.get(rule.name)
-        if reading is not None and reading.passes(rule.above):
+        if reading is not None and MEASURES[rule.measure].passes(reading, rule.above):
             alert = _raise(endpoint, version, run, rule, reading, rows, reference)
             if alert is not None:
                 raised.append(alert)

@@ -16,6 +16,7 @@ from apps.core.errors import DomainError
 from apps.monitoring import services
 from apps.monitoring.forms import CloseAlertForm, RulesForm
 from apps.monitoring.mail import set_alert_emails
+from apps.monitoring.measures import MEASURES
 from apps.monitoring.models import Reading
 from apps.monitoring.presenters import gold_chart, measures_chart, policy_summaries, rule_lines
 from apps.monitoring.selectors import (
@@ -68,6 +69,7 @@ def alert_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResp
         "alert": alert,
         "form": form,
         "samples": alert.samples.order_by("-reward"),
+        "two_sided": alert.measure in MEASURES and MEASURES[alert.measure].two_sided,
     }
     return render(request, "monitoring/alert_detail.html", context)
 

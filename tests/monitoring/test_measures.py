@@ -18,6 +18,7 @@ from apps.monitoring.measures import (
     reference_from_training,
     root_kl,
 )
+from apps.monitoring.presenters import rule_lines
 from apps.monitoring.rules import DEFAULTS, Rule, describe_reading, parse_rules, readings, rules_as_json
 from tests.monitoring.traffic import exploiting, row, rows, trained
 from workers.errors import InvalidRecord
@@ -70,7 +71,10 @@ def looked(window: list[SampleRow], reference: Reference | None = None) -> dict[
     """By rule, whether an alert is raised."""
     found = readings(DEFAULTS, window, reference or trained())
     rules = {rule.name: rule for rule in DEFAULTS}
-    return {name: reading.passes(rules[name].above) for name, reading in found.items()}
+    return {
+        name: MEASURES[rules[name].measure].passes(reading, rules[name].above)
+        for name, reading in found.items()
+    }
 
 
 def test_a_policy_that_lives_by_length_is_noticed() -> None:
@@ -122,7 +126,7 @@ def test_reward_without_gold() -> None:
     def gold(some: list[SampleRow]) -> bool:
         reading = MEASURES["gold"].measure(some, trained())
         assert reading is not None
-        return reading.passes(0.5)
+        return MEASURES["gold"].passes(reading, 0.5)
 
     assert gold(window(-1.0))
     assert not gold(window(1.0))
@@ -138,7 +142,7 @@ def test_people_disagree() -> None:
 
     def passes(judged: int, wrong: int) -> bool | None:
         reading = MEASURES["disagreement"].measure(window(judged, wrong), replace(trained(), error=0.25))
-        return None if reading is None else reading.passes(0.1)
+        return None if reading is None else MEASURES["disagreement"].passes(reading, 0.1)
 
     assert passes(19, 19) is None
     assert passes(40, 10) is False and passes(40, 24) is False
@@ -199,7 +203,10 @@ def test_a_sentence() -> None:
     said = describe_reading(rule, reading, of="in training", run="grpo-1", policy_version="300")
     assert said.startswith("The correlation of reward with length is 0.")
     assert "of run grpo-1, up to policy version 300, 0." in said
-    assert said.endswith("in training; up to 0.25 more is allowed.")
+    lines = {line.rule.measure: line.limit for line in rule_lines(DEFAULTS, None, ())}
+    assert lines["steps_correlation"] == "up to 0.25 in either direction"
+    assert lines["uncertain"] == "up to 15.0 % more"
+    assert said.endswith("in training; up to 0.25 in either direction is allowed.")
 
 
 @pytest.mark.parametrize(
@@ -222,4 +229,4 @@ def test_the_correlation_with_length_has_a_sign(trained_at: float, now: float, a
     reading = MEASURES["length_correlation"].measure(correlated(now, 300), reference)
     assert reading is not None
     assert reading.value == pytest.approx(now, abs=0.12)
-    assert reading.passes(0.1) is alert
+    assert MEASURES["length_correlation"].passes(reading, 0.1) is alert
