@@ -1,8 +1,10 @@
 """Whether a candidate may be promoted: both revisions' scores of the same items, compared by rules. Pure.
 
 A candidate passes where a confidence sequence shows every difference to be inside its limit, and is rolled back where
-one shows a difference to be beyond it. Both hold however often one looks: a candidate beyond a limit passes in at most
-5 % of releases, and one that is inside all of them is rolled back as worse in at most 1 % (`benchmarks.releases`).
+one shows a difference to be beyond it. Both hold however often one looks: in each stage, a candidate beyond a limit
+passes with a probability of at most 5 %, and one that is inside all of them is rolled back as worse with one of at most
+1 % (`benchmarks.releases`). One that is still unclear after `patience` items is rolled back too, which these 1 % leave
+out. A limit of 0 means that nothing more than the active revision's is seen, which no bound can show.
 """
 
 import math
@@ -17,7 +19,8 @@ from apps.rewards.pair_statistics import PairStatistics
 from workers.schema.decode import convert
 
 MIN_PAIRS = 30  # pairs below which no difference is reported
-PATIENCE = 50  # times the required pairs: a candidate that is still unclear then is rolled back
+# Times the required pairs, for at least so many of them: a candidate that is still unclear then is rolled back.
+PATIENCE, _FEWEST_PATIENT = 50, 200
 _PASS_ALPHA = 0.05  # of each rule: all have to hold, so that a candidate that breaks one passes no more often
 _FAIL_ALPHA = 0.01 / 5  # of each of five rules, any of which rolls back
 
@@ -28,8 +31,9 @@ class ReleaseRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a candidate must meet. All but `pairs` and `agreement` limit how much worse than the active one it may be.
 
     pairs: items scored by both before a decision. failed: share of items it could not score (0 for the active one, as
-    it answered them). uncertain, out_of_distribution: shares of items with this flag. length: size of the correlation
-    of reward with the logarithm of the length in tokens. agreement: minimum correlation of the two rewards.
+    it answered them). uncertain, out_of_distribution: shares of items with this flag. length: how far the
+    correlation of reward with the logarithm of the length in tokens is beyond the range from 0 to the active one's, on
+    either side. agreement: minimum correlation of the two rewards.
     """
 
     pairs: Annotated[int, msgspec.Meta(ge=MIN_PAIRS, le=1_000_000)] = 200
@@ -38,6 +42,11 @@ class ReleaseRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     out_of_distribution: Share = 0.05
     length: Share = 0.1
     agreement: Annotated[float, msgspec.Meta(ge=-1, le=1)] = 0.5
+
+    @property
+    def patience(self) -> int:
+        """Items after which a candidate that is still unclear is rolled back."""
+        return PATIENCE * max(self.pairs, _FEWEST_PATIENT)
 
 
 def parse_rules(value: Any, *, pointer: str = "/rules") -> ReleaseRules:
@@ -123,7 +132,7 @@ def decide_release(pairs: PairStatistics, rules: ReleaseRules) -> ReleaseDecisio
     if not unclear:
         return ReleaseDecision("passes", f"It met every rule on {pairs.items} items.", checks)
     reason = f"not shown to be inside the limits after {pairs.items} items: {'; '.join(unclear)}"
-    if pairs.items >= PATIENCE * rules.pairs:
+    if pairs.items >= rules.patience:
         return ReleaseDecision("fails", _sentence([reason]), checks)
     return ReleaseDecision("waits", _sentence([reason]), checks)
 
@@ -154,7 +163,7 @@ def _failure_check(pairs: PairStatistics, limit: float) -> RuleCheck:
     _, high = share_bounds(pairs.failed, pairs.items, _PASS_ALPHA)
     low, _ = share_bounds(pairs.failed, pairs.items, _FAIL_ALPHA)
     active = None if share is None else 0.0
-    return RuleCheck("failed", active, share, limit, _state(low, high, limit))
+    return RuleCheck("failed", active, share, limit, _state(low, high, limit, seen=share))
 
 
 def _share_check(name: str, active: int, candidate: int, count: int, limit: float) -> RuleCheck:
@@ -166,7 +175,7 @@ def _share_check(name: str, active: int, candidate: int, count: int, limit: floa
     deviation = math.sqrt(min(1.0, (active + candidate + 2) / (count + 2)))
     low = more - mixture_half_width(deviation, count, _FAIL_ALPHA)
     high = more + mixture_half_width(deviation, count, _PASS_ALPHA)
-    return RuleCheck(name, active / count, candidate / count, limit, _state(low, high, limit))
+    return RuleCheck(name, active / count, candidate / count, limit, _state(low, high, limit, seen=more))
 
 
 def _length_check(pairs: PairStatistics, limit: float) -> RuleCheck:
@@ -190,7 +199,8 @@ def _length_check(pairs: PairStatistics, limit: float) -> RuleCheck:
         below = min(-candidate + side * from_zero, active - candidate + side * from_active)
         return max(above, below)
 
-    state = _state(beyond(_FAIL_ALPHA, -1), beyond(_PASS_ALPHA, 1), limit)
+    seen = max(min(candidate, candidate - active), min(-candidate, active - candidate))
+    state = _state(beyond(_FAIL_ALPHA, -1), beyond(_PASS_ALPHA, 1), limit, seen=seen if pairs.pairs else None)
     return RuleCheck("length", shown[0], shown[1], limit, state)
 
 
@@ -208,6 +218,7 @@ def _half_width(deviation: float, pairs: int, alpha: float) -> float:
     return mixture_half_width(deviation, pairs - 3, alpha) if pairs > MIN_PAIRS // 2 else 2.0
 
 
-def _state(low: float, high: float, limit: float) -> CheckState:
-    """Of a difference between these bounds."""
-    return "fine" if high <= limit else "worse" if low > limit else "unclear"
+def _state(low: float, high: float, limit: float, *, seen: float | None = None) -> CheckState:
+    """Of a difference between these bounds. seen: the difference so far, where a limit of 0 allows none."""
+    is_fine = high <= limit or (limit == 0 and seen is not None and seen <= 0)
+    return "fine" if is_fine else "worse" if low > limit else "unclear"

@@ -165,6 +165,41 @@ def test_what_is_not_clear_waits_and_then_goes() -> None:
     )
 
 
+def test_limits_that_were_valid_before_can_pass() -> None:
+    """A limit of 0 allows nothing to be seen, as no bound is 0; few required items do not end patience early."""
+    none = {"failed": 0.0, "uncertain": 0.0, "out_of_distribution": 0.0, "length": 0.0}
+    equal = with_lengths(0.2, 0.1, 1000)
+    assert set(check_states(equal, **none).values()) == {"fine"}
+    assert decide_release(equal, ReleaseRules(**none)).says == "passes"
+    assert check_states(PairStatistics(), **none)["failed"] == "unclear"
+    more = PairStatistics(
+        pairs=1000, failed=1, uncertain_candidate=1, moments=with_lengths(0.1, 0.2, 1000).moments
+    )
+    states = check_states(more, **none)
+    assert (states["failed"], states["uncertain"], states["length"]) == ("worse", "unclear", "unclear")
+    flagged = PairStatistics(
+        pairs=1500,
+        uncertain_active=450,
+        uncertain_candidate=450,
+        moments=with_lengths(0.0, 0.0, 1500).moments,
+    )
+    assert decide_release(flagged, ReleaseRules(pairs=30)).says == "waits"
+    assert decide_release(with_lengths(0.0, 0.04, 5000), ReleaseRules(pairs=100, length=0.05)).says == "waits"
+    assert (ReleaseRules(pairs=30).patience, ReleaseRules(pairs=300).patience) == (10_000, 15_000)
+
+
+def test_items_that_limits_need() -> None:
+    """As the form and the documentation give them."""
+    assert share_bounds(0, 700, 0.05)[1] < 0.01 and share_bounds(0, 8200, 0.05)[1] < 0.001
+    deviations = {0.1: math.sqrt(0.2), 0.3: math.sqrt(0.6)}
+    for share, limit, items in ((0.1, 0.05, 800), (0.1, 0.02, 5050), (0.3, 0.05, 2400), (0.3, 0.02, 16_800)):
+        assert mixture_half_width(deviations[share], items, 0.05) < limit
+        assert mixture_half_width(deviations[share], int(0.9 * items), 0.05) > limit
+    assert mixture_half_width(deviations[0.1], 20_000, 0.05) > 0.01
+    assert mixture_half_width(1, 1000, 0.05) < 0.1 and mixture_half_width(1, 4000, 0.05) < 0.05
+    assert mixture_half_width(1, 10_000, 0.05) > 0.03
+
+
 def test_bounds_by_hand() -> None:
     """The mixture at n = 1,000: rho^2 = (-2 ln 0.05 + ln(1 - 2 ln 0.05)) / 1,000 = 0.0079365; the half-width is
     sqrt(2 (n rho^2 + 1) / (n^2 rho^2) * ln(sqrt(n rho^2 + 1) / 0.05)) = 0.09598. No failure of 680: the bound solves
