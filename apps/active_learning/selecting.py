@@ -103,11 +103,8 @@ def _tasks_seen(basis: SelectionBasis) -> list[str] | None:
         dataset_version = model.training_run.dataset_version if model.training_run else None
         if dataset_version is None or dataset_version.withdrawn_at is not None:
             return None
-        try:
-            for split in ("train", "validation"):
-                seen.update(map(record_task, read_dataset_records(dataset_version, split)))
-        except (FileNotFoundError, DomainError):  # withdrawn, and its files removed, meanwhile
-            return None
+        for split in ("train", "validation"):
+            seen.update(map(record_task, read_dataset_records(dataset_version, split)))
     return sorted(seen)
 
 

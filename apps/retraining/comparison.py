@@ -5,7 +5,7 @@ from apps.core.jobs.job_queue import JobState, finish, keep_heartbeat
 from apps.retraining.models import ModelComparison
 from apps.training.evaluation import compare_models, dataset_version_data
 
-_RESULT_KEYS = ("snapshot", "evaluation", "difference", "interval", "n")
+_RESULT_KEYS = ("snapshot", "evaluation", "difference", "interval", "n", "tasks")
 
 
 def execute_comparison(comparison: ModelComparison) -> None:

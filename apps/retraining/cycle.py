@@ -4,8 +4,9 @@ Nothing here takes long: what does is a job, and a cycle checks whether its job 
 """
 
 import logging
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from django.db import transaction
 from django.db.models import Max
@@ -28,6 +29,7 @@ from apps.rewards.models import Endpoint, Release
 from apps.rewards.selectors import open_release, spec_of
 from apps.training.models import RewardModel
 from apps.training.pretrained import with_names
+from apps.training.report import MIN_TASKS
 from apps.training.services import start_run
 from workers.errors import RewardError
 from workers.schema.endpoints import RewardModelPart
@@ -43,6 +45,7 @@ EXCLUDED_ACCURACY_LOSS = 0.02
 # candidates do; held-out comparisons have shown before that it is no worse.
 RELEASE_RULES = {"agreement": 0.0}
 Stage = RetrainingCycle.Stage
+ComparisonState = Literal["passes", "unclear", "fails"]
 
 
 @transaction.atomic
@@ -170,10 +173,12 @@ def served_model(endpoint: Endpoint) -> RewardModel:
     return next(model for model in endpoint.active.reward_models.all() if str(model) == name)
 
 
-def is_improvement(comparisons: Sequence[dict[str, Any]], *, newest: DatasetVersion) -> tuple[bool, str]:
+def judge_comparisons(
+    comparisons: Sequence[dict[str, Any]], *, newest: DatasetVersion
+) -> tuple[ComparisonState, str]:
     """On the newest test split the new model must be shown not to lose EXCLUDED_ACCURACY_LOSS (non-inferiority
     by the 95 % interval); on the earlier ones it must not be shown to lose ALLOWED_ACCURACY_DROP. And why.
-    comparisons: see `ModelComparison.result`."""
+    unclear: neither this nor any loss is shown. comparisons: see `ModelComparison.result`."""
     names = DatasetVersion.objects.in_bulk([comparison["snapshot"] for comparison in comparisons])
     for comparison in sorted(comparisons, key=lambda each: each["snapshot"] == newest.pk):
         difference, interval = comparison["difference"], comparison["interval"]
@@ -181,29 +186,44 @@ def is_improvement(comparisons: Sequence[dict[str, Any]], *, newest: DatasetVers
         split = f"on the test split of {names[comparison['snapshot']]} (n {comparison['n']})"
         if difference is None:
             if is_newest:
-                return False, f"The models cannot be compared {split}."
+                return "fails", f"The models cannot be compared {split}."
             continue
         change = f"Its accuracy differs by {100 * difference:+.1f} points {split}"
         if is_newest:
-            return _excludes_loss(interval, change)
-        if interval is not None and interval[1] < -ALLOWED_ACCURACY_DROP:
+            return _excludes_loss(comparison, change)
+        if interval[1] < -ALLOWED_ACCURACY_DROP:
             allowed = f"{100 * ALLOWED_ACCURACY_DROP:g}"
-            return False, f"{change}: certainly worse than the {allowed} points that are allowed."
-    return False, "The models were not compared."
+            return "fails", f"{change}: certainly worse than the {allowed} points that are allowed."
+    return "fails", "The models were not compared."
 
 
-def _excludes_loss(interval: Sequence[float] | None, change: str) -> tuple[bool, str]:
+def _excludes_loss(comparison: dict[str, Any], change: str) -> tuple[ComparisonState, str]:
+    low, high = comparison["interval"]
     lost = f"{100 * EXCLUDED_ACCURACY_LOSS:g} points"
-    if interval is None:
-        return False, f"{change}, over too few tasks for an interval: a loss of {lost} is not excluded."
-    low, high = (f"{100 * end:+.1f}" for end in interval)
-    change = f"{change}, 95 % interval [{low}, {high}]"
-    if interval[0] > -EXCLUDED_ACCURACY_LOSS:
-        return True, f"{change}."
-    return (
-        False,
-        f"{change}: a loss of {lost} is not excluded. Annotate more held-out tasks, or release it manually.",
-    )
+    change = f"{change}, 95 % interval [{100 * low:+.1f}, {100 * high:+.1f}]"
+    advice = "Annotate more held-out tasks, or decide whether to release it anyway."
+    tasks = comparison.get("tasks", MIN_TASKS)  # missing in comparisons of earlier versions
+    if tasks < MIN_TASKS:
+        few = f"too few tasks for a conclusion ({tasks}; at least {MIN_TASKS} are needed)"
+        return "unclear", f"{change}: {few}. {advice}"
+    if low > -EXCLUDED_ACCURACY_LOSS:
+        return "passes", f"{change}."
+    change = f"{change}: a loss of {lost} is not excluded."
+    if high < 0:
+        return "fails", f"{change} It is shown to be worse."
+    return "unclear", f"{change} {_needed_comparisons(comparison)} {advice}"
+
+
+def _needed_comparisons(comparison: dict[str, Any]) -> str:
+    """The width of an interval falls with the root of their number."""
+    low, high = comparison["interval"]
+    distance = comparison["difference"] + EXCLUDED_ACCURACY_LOSS
+    if distance <= 0:
+        return "With this difference no number of comparisons would exclude it."
+    needed = comparison["n"] * ((high - low) / 2 / distance) ** 2
+    rounding = 10 ** max(0, math.floor(math.log10(needed)) - 1)
+    rounded = math.ceil(needed / rounding) * rounding
+    return f"With this difference about {rounded:,} held-out comparisons would be needed."
 
 
 def _annotation_is_complete(cycle: RetrainingCycle) -> bool:
@@ -249,17 +269,20 @@ def _comparison_is_passed(cycle: RetrainingCycle) -> bool:
     if comparison is None:
         previous = _previous_dataset_version(cycle)
         comparison = ModelComparison.objects.create(cycle=cycle)
-        others = [previous] if previous and not previous.withdrawn_at and previous.splits.get("test") else []
-        comparison.dataset_versions.set([cycle.dataset_version, *others])
+        comparison.dataset_versions.set(
+            [cycle.dataset_version, *([previous] if previous and previous.splits.get("test") else [])]
+        )
         job_queue.nudge_on_commit(ADVANCE_COMPARISONS)
         return False
     if not _job_succeeded(comparison, "The model comparison"):
         return False
-    is_better, cycle.reason = is_improvement(comparison.result, newest=cycle.dataset_version)
-    cycle.save(update_fields=["reason"])
-    if not is_better:
+    state, cycle.reason = judge_comparisons(comparison.result, newest=cycle.dataset_version)
+    # A cycle that no person started would wait in vain, and keep the next one from starting.
+    cycle.awaits_confirmation = state == "unclear" and cycle.started_by is not None
+    cycle.save(update_fields=["reason", "awaits_confirmation"])
+    if state != "passes" and not cycle.awaits_confirmation:
         raise DomainError(cycle.reason)
-    return True
+    return state == "passes"
 
 
 def _release_is_promoted(cycle: RetrainingCycle) -> bool:

@@ -45,7 +45,8 @@ class RetrainingCycle(models.Model):
     previous_model: the model that was served at the start. requested_comparisons: asked of annotators, 0 for none.
     heads_only: the backbone stays frozen, see the recipe's key. staged_release: shadow and canary before promotion.
     automatic: each stage follows automatically; otherwise a user confirms it. awaits_confirmation: the stage is
-    complete and waits for that. stage_times: when each stage was entered. reason: why it stopped, or how it ended.
+    complete, or its comparison unclear, and waits for that. stage_times: when each stage was entered. reason: why it
+    stopped, waits, or how it ended.
     """
 
     class Stage(models.TextChoices):
@@ -97,7 +98,7 @@ class RetrainingCycle(models.Model):
 class ModelComparison(Job):
     """The new model of a cycle against the previous one, on the test splits of dataset versions.
 
-    result: of each {snapshot, evaluation, difference, interval, n}, of the report's `against`.
+    result: of each {snapshot, evaluation, difference, interval, n, tasks}, of the report's `against`.
     """
 
     cycle = models.OneToOneField(RetrainingCycle, models.CASCADE, related_name="model_comparison")

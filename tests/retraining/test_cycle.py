@@ -22,7 +22,7 @@ from apps.retraining.cycle import (
     advance_cycle,
     advance_cycles,
     confirm_stage,
-    is_improvement,
+    judge_comparisons,
     start_cycle,
     stop_cycle,
 )
@@ -107,7 +107,8 @@ def judged(project: Project, campaign: Campaign, user: User) -> None:
 def test_from_people_to_what_answers(project, endpoint, researcher, monkeypatch) -> None:
     """Automatically, and all of it real: comparisons in the queue, a dataset version, a training of the heads, two
     comparisons of models, and the new one in the old one's place. Three held-out tasks exclude no loss but of all."""
-    monkeypatch.setattr("apps.retraining.cycle.EXCLUDED_ACCURACY_LOSS", 1.0)
+    monkeypatch.setattr("apps.retraining.cycle.EXCLUDED_ACCURACY_LOSS", 1.01)
+    monkeypatch.setattr("apps.retraining.cycle.MIN_TASKS", 2)
     sampled(endpoint)
     first = endpoint.active
     cycle = start_cycle(endpoint=endpoint, by=researcher, comparisons=3, staged_release=False, automatic=True)
@@ -131,6 +132,7 @@ def test_from_people_to_what_answers(project, endpoint, researcher, monkeypatch)
         cycle.dataset_version_id,
         cycle.previous_model.training_run.dataset_version_id,
     }
+    assert all(record["tasks"] >= 2 for record in cycle.model_comparison.result)
     assert cycle.reason.startswith("Its accuracy differs by +")
     endpoint.refresh_from_db()
     assert endpoint.active.number == first.number + 1
@@ -219,34 +221,58 @@ def compared(cycle: RetrainingCycle, *results: tuple[DatasetVersion, dict[str, A
 BETTER = {"difference": 0.05, "interval": [-0.01, 0.11]}
 EQUAL = {"difference": 0.0, "interval": [-0.015, 0.015]}
 SAME = {"difference": 0.0, "interval": [-0.04, 0.04]}
+LITTLE = {"difference": -0.03, "interval": [-0.07, 0.01]}
 WORSE = {"difference": -0.2, "interval": [-0.3, -0.1]}
 
 
 @pytest.mark.parametrize(
-    ("new", "old", "better", "said"),
+    ("new", "old", "state", "said"),
     [
-        (BETTER, SAME, True, "differs by +5.0 points on the test split of desk/d@2"),
-        (EQUAL, SAME, True, "differs by +0.0 points"),
-        (SAME, SAME, False, "[-4.0, +4.0]: a loss of 2 points is not excluded"),
-        ({"difference": 0.1, "interval": None}, SAME, False, "too few tasks for an interval"),
-        (WORSE, SAME, False, "differs by -20.0 points on the test split of desk/d@2"),
-        (BETTER, WORSE, False, "certainly worse than the 5 points that are allowed"),
-        ({"difference": None, "interval": None}, SAME, False, "models cannot be compared"),
+        (BETTER, SAME, "passes", "differs by +5.0 points on the test split of desk/d@2"),
+        (EQUAL, SAME, "passes", "differs by +0.0 points"),
+        (SAME, SAME, "unclear", "[-4.0, +4.0]: a loss of 2 points is not excluded"),
+        (SAME, SAME, "unclear", "about 160 held-out comparisons would be needed"),
+        (LITTLE, SAME, "unclear", "no number of comparisons would exclude it"),
+        (
+            BETTER | {"tasks": 9},
+            SAME,
+            "unclear",
+            "too few tasks for a conclusion (9; at least 10 are needed)",
+        ),
+        (WORSE, SAME, "fails", "differs by -20.0 points on the test split of desk/d@2"),
+        (BETTER, WORSE, "fails", "certainly worse than the 5 points that are allowed"),
+        ({"difference": None, "interval": None}, SAME, "fails", "models cannot be compared"),
     ],
 )
-def test_what_is_better(served, researcher, new, old, better, said) -> None:
+def test_what_is_better(served, researcher, new, old, state, said) -> None:
     cycle = at(start_cycle(endpoint=served, by=researcher, automatic=True), Stage.COMPARING)
     assert cycle.dataset_version is not None
     first = cycle.previous_model.training_run.dataset_version  # type: ignore[union-attr]
     compared(cycle, (cycle.dataset_version, new), (first, old))
-    found = is_improvement(ModelComparison.objects.get(cycle=cycle).result, newest=cycle.dataset_version)
-    assert found[0] is better and said in found[1].replace(served.project.slug, "desk")
+    found = judge_comparisons(ModelComparison.objects.get(cycle=cycle).result, newest=cycle.dataset_version)
+    assert found[0] == state and said in found[1].replace(served.project.slug, "desk")
     advance_cycles()
     cycle.refresh_from_db()
-    assert cycle.stage == (Stage.TRYING if better else Stage.STOPPED)
-    assert better or (
-        said in cycle.reason.replace(served.project.slug, "desk") and cycle.ended_at is not None
-    )
+    stages = {"passes": Stage.TRYING, "unclear": Stage.COMPARING, "fails": Stage.STOPPED}
+    assert (cycle.stage, cycle.awaits_confirmation) == (stages[state], state == "unclear")
+    assert said in cycle.reason.replace(served.project.slug, "desk")
+    assert (cycle.ended_at is not None) is (state == "fails")
+
+
+def test_a_person_decides_what_is_unclear(served, researcher) -> None:
+    """Where one started the cycle; where none did, it stops."""
+    cycle = at(start_cycle(endpoint=served, by=researcher, automatic=True), Stage.COMPARING)
+    first = cycle.previous_model.training_run.dataset_version  # type: ignore[union-attr]
+    assert cycle.dataset_version is not None
+    compared(cycle, (cycle.dataset_version, SAME), (first, SAME))
+    advance_cycles()
+    confirm_stage(cycle=cycle, by=researcher)
+    cycle.refresh_from_db()
+    assert (cycle.stage, cycle.awaits_confirmation) == (Stage.TRYING, False)
+    RetrainingCycle.objects.filter(pk=cycle.pk).update(stage=Stage.COMPARING, started_by=None)
+    advance_cycles()
+    cycle.refresh_from_db()
+    assert cycle.stage == Stage.STOPPED and "is not excluded" in cycle.reason
 
 
 def test_its_release_decides(served, researcher) -> None:

@@ -158,6 +158,7 @@ def test_length_no_longer_pays(
 ) -> None:
     """Limits so wide that 16 held-out comparisons and some 100 items show that they are met."""
     monkeypatch.setattr(cycle_module, "EXCLUDED_ACCURACY_LOSS", 0.5)
+    monkeypatch.setattr(cycle_module, "MIN_TASKS", 2)
     shares = dict.fromkeys(("failed", "uncertain", "out_of_distribution", "length"), 1.0)
     monkeypatch.setattr(cycle_module, "RELEASE_RULES", {"pairs": 60, "agreement": -1.0} | shares)
     dice = random.Random(4)
