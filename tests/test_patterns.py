@@ -56,7 +56,7 @@ SEEDS = [
     *("exit code: ", "command not found ", ". ", ". (", ", but", "; ", " - ", "e.g. ", '"', "\\", "/", ".a"),
 ]
 # Characters, and the seconds of this thread that are slow for as many: ten times what the slowest linear pattern takes.
-_SIZES = ((400, 0.01), (4000, 0.15), (24_000, 0.4))
+_SIZES = ((400, 0.01), (8000, 0.2), (48_000, 0.4))
 _TRIES = 4
 
 

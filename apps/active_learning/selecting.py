@@ -103,8 +103,11 @@ def _tasks_seen(basis: SelectionBasis) -> list[str] | None:
         dataset_version = model.training_run.dataset_version if model.training_run else None
         if dataset_version is None or dataset_version.withdrawn_at is not None:
             return None
-        for split in ("train", "validation"):
-            seen.update(map(record_task, read_dataset_records(dataset_version, split)))
+        try:
+            for split in ("train", "validation"):
+                seen.update(map(record_task, read_dataset_records(dataset_version, split)))
+        except (FileNotFoundError, DomainError):  # withdrawn, and its files removed, meanwhile
+            return None
     return sorted(seen)
 
 

@@ -3,7 +3,7 @@
 Apps above register what they made of feedback: reports that name people, metrics with their words.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,7 @@ def erase_derived(erasure: Erasure) -> None:
         erasing(erasure)
     for version in DatasetVersion.objects.filter(project=erasure.project):
         known = (
-            with_other_names(version.annotators, erasure.names),
+            {erasure.names.get(name, name): counts for name, counts in version.annotators.items()},
             with_other_names(version.filters, erasure.names),
         )
         if known != (version.annotators, version.filters):
@@ -50,12 +50,25 @@ def erase_derived(erasure: Erasure) -> None:
             Export.objects.filter(pk=export.pk).update(filters=filters)
 
 
-def with_other_names(value: Any, names: Mapping[str, str]) -> Any:
-    """JSON with other names, as keys too."""
+def with_other_names(
+    value: Any, names: Mapping[str, str], *, under: Collection[str] = ("annotators",)
+) -> Any:
+    """JSON with other names, as keys too, below the keys in `under` only: elsewhere an equal word is no name."""
     if isinstance(value, dict):
-        return {names.get(name, name): with_other_names(each, names) for name, each in value.items()}
+        return {
+            key: _renamed(each, names) if key in under else with_other_names(each, names, under=under)
+            for key, each in value.items()
+        }
     if isinstance(value, list):
-        return [with_other_names(each, names) for each in value]
+        return [with_other_names(each, names, under=under) for each in value]
+    return value
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {names.get(name, name): each for name, each in value.items()}
+    if isinstance(value, list):
+        return [_renamed(each, names) for each in value]
     return names.get(value, value) if isinstance(value, str) else value
 
 

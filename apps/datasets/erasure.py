@@ -52,14 +52,14 @@ def same_person(annotator: Annotator) -> QuerySet[Annotator]:
     return Annotator.objects.filter(project=annotator.project, name=annotator.name)
 
 
-def dataset_versions_with_annotator(annotator: Annotator) -> list[DatasetVersion]:
-    """Frozen versions with feedback of the annotator or with labels made from comments, if they wrote any; and versions
-    being built."""
+def dataset_versions_with_annotator(annotator: Annotator, *, with_words: bool = True) -> list[DatasetVersion]:
+    """Frozen versions with feedback of the annotator, and versions being built. with_words: also those with labels made
+    from comments, if they wrote any."""
     rows = DatasetVersion.objects.filter(project=annotator.project, withdrawn_at=None).select_related(
         "project"
     )
     held = Q(annotators__has_key=annotator.name) | _UNFINISHED
-    if _comments(same_person(annotator)).exists():
+    if with_words and _comments(same_person(annotator)).exists():
         held |= Q(filters__has_key="derived")
     return list(rows.filter(held).order_by("pk"))
 
@@ -158,6 +158,11 @@ def remove_withdrawn() -> int:
     return removed
 
 
+def _remove_all_withdrawn() -> None:
+    while remove_withdrawn():
+        pass
+
+
 def _comments(people: QuerySet[Annotator] | Collection[Annotator]) -> QuerySet[Comment]:
     return Comment.objects.filter(annotation__assignment__annotator__in=people)
 
@@ -209,7 +214,7 @@ def withdraw(dataset_versions: Collection[DatasetVersion], because: str, by: Use
             data={"because": because},
         )
     if dataset_versions and not settings.RETENTION_DAYS:
-        transaction.on_commit(remove_withdrawn)
+        transaction.on_commit(_remove_all_withdrawn, robust=True)  # a job removes what fails here
     return _version_names(dataset_versions)
 
 

@@ -12,9 +12,8 @@ def withdraw_named(user: User, erase_comments: bool) -> dict[str, int]:
     """Withdraw datasets whose files contain the name. Freezing again includes the same annotations."""
     withdrawn = 0
     for annotator in annotators_of(user):
-        withdrawn += len(
-            withdraw(dataset_versions_with_annotator(annotator), "it names a deleted person", None)
-        )
+        named = dataset_versions_with_annotator(annotator, with_words=erase_comments)
+        withdrawn += len(withdraw(named, "it names a deleted person", None))
         remove_exports(project=annotator.project)
         words = Comment.objects.filter(annotation__assignment__annotator=annotator)
         comments = tuple(words.values_list("pk", flat=True)) if erase_comments else ()

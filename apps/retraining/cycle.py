@@ -269,9 +269,8 @@ def _comparison_is_passed(cycle: RetrainingCycle) -> bool:
     if comparison is None:
         previous = _previous_dataset_version(cycle)
         comparison = ModelComparison.objects.create(cycle=cycle)
-        comparison.dataset_versions.set(
-            [cycle.dataset_version, *([previous] if previous and previous.splits.get("test") else [])]
-        )
+        others = [previous] if previous and not previous.withdrawn_at and previous.splits.get("test") else []
+        comparison.dataset_versions.set([cycle.dataset_version, *others])
         job_queue.nudge_on_commit(ADVANCE_COMPARISONS)
         return False
     if not _job_succeeded(comparison, "The model comparison"):

@@ -10,7 +10,7 @@ MEANINGS = {
     "canary": "The candidate of an open release scored it.",
     "template_in_text": "Marks of a chat template or of a tool call stand in a text and were scored as text.",
     "template_lossy": "The chat template that rendered the text does not keep all of a conversation.",
-    "turns_in_text": "Several turns were read from one text, in which nothing tells the policy's words from others'.",
+    "turns_in_text": "Turns of others were read from a text, in which nothing tells the policy's words from others'.",
     "messages_in_text": "The prompt was a JSON text of chat messages, and was read as these.",
     "prompt_cut": "The rendered prompt has lost its beginning.",
     "reasoning_unclosed": "The prompt opens the agent's reasoning, and the response does not close it.",

@@ -84,8 +84,8 @@ def deploy(
     deploys it immediately."""
     if model.project_id != project.pk:
         raise NotFound(f"There is no model {model} in the project {project.slug}.")
+    spec = spec_with_model(_locked_active_spec(project, endpoint_name), model, transforms)
     lock_usable(model)
-    spec = spec_with_model(_active_spec(project, endpoint_name), model, transforms)
     return put_spec(
         project=project,
         endpoint_name=endpoint_name,
@@ -111,7 +111,7 @@ def put_spec(
 
     Raises InvalidRecord or DomainError with the pointer of the bad field.
     """
-    active = _active_spec(project, endpoint_name)
+    active = _locked_active_spec(project, endpoint_name)
     if isinstance(spec, Mapping) and active is not None and active.policy_template is not None:
         spec = {"policy_template": active.policy_template, **spec}
     checked = checked_spec(project=project, spec=spec)
@@ -293,8 +293,10 @@ def _check_samples(share: float, days: int, most: int) -> None:
             raise DomainError(f"{name} must be from {low} to {high}, not {value:g}.", pointer=f"/{name}")
 
 
-def _active_spec(project: Project, name: str) -> EndpointSpec | None:
-    endpoint = Endpoint.objects.filter(project=project, name=name).select_related("active").first()
+def _locked_active_spec(project: Project, name: str) -> EndpointSpec | None:
+    """What a change starts from. Before any model is locked: one that changes the endpoint next to it waits."""
+    rows = Endpoint.objects.select_for_update(of=("self",)).select_related("active")
+    endpoint = rows.filter(project=project, name=name).first()
     return None if endpoint is None or endpoint.active is None else spec_of(endpoint.active)
 
 

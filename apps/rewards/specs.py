@@ -83,7 +83,11 @@ def spec_with_model(
     names = {name: name for name in active.models} | {previous: str(model)}
     spec = active.with_models(names)
     own_name = _model_name(previous)
-    if model.name not in {part.name for part in spec.components}:
+    is_named_after_it = any(
+        isinstance(part, RewardModelPart) and (part.name, part.model) == (own_name, previous)
+        for part in active.components
+    )
+    if is_named_after_it and model.name not in {part.name for part in spec.components}:
         spec = spec.with_component_name(own_name, model.name)
     return spec if given is None else structs.replace(spec, transforms=given)
 

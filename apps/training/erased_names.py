@@ -6,17 +6,19 @@ from apps.datasets.erased_words import Erasure, with_other_names
 from apps.training.models import Evaluation, TrainingRun
 from apps.training.selectors import run_folder
 
+_NAMED = ("annotator", "reliabilities", "adversaries")  # keys of a report below which annotators are named
+
 
 def rename_in_reports(erasure: Erasure) -> None:
-    """In reports and events of runs, in evaluations, and in the files of run folders."""
+    """In reports of runs, also in their folders, and of evaluations."""
     runs = TrainingRun.objects.filter(project=erasure.project)
     for run in runs:
-        report = with_other_names(run.report, erasure.names)
+        report = with_other_names(run.report, erasure.names, under=_NAMED)
         if report != run.report:
             TrainingRun.objects.filter(pk=run.pk).update(report=report)
         _rename_in_file(run, erasure)
     for evaluation in Evaluation.objects.filter(model__project=erasure.project):
-        report = with_other_names(evaluation.report, erasure.names)
+        report = with_other_names(evaluation.report, erasure.names, under=_NAMED)
         if report != evaluation.report:
             Evaluation.objects.filter(pk=evaluation.pk).update(report=report)
 
@@ -26,7 +28,7 @@ def _rename_in_file(run: TrainingRun, erasure: Erasure) -> None:
     if not path.is_file():
         return
     report = json.loads(path.read_text(encoding="utf-8"))
-    renamed = with_other_names(report, erasure.names)
+    renamed = with_other_names(report, erasure.names, under=_NAMED)
     if renamed != report:
         scratch = path.with_name(".report.json.part")
         scratch.write_text(json.dumps(renamed), encoding="utf-8")

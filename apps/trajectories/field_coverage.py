@@ -8,6 +8,7 @@ what it leaves out on purpose and why (LEFT_OUT), and where its documents repeat
 (REPEATED): patterns of paths, in which `*` is any one key or index.
 """
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ from msgspec.structs import replace
 
 from apps.trajectories.repeated_values import SHORT, RepeatedValues
 from apps.trajectories.trajectory_values import TrajectoryValues, Use
-from workers.schema import Trajectory
+from workers.errors import InvalidRecord
+from workers.schema import RECORD_LIMITS, Trajectory, check_json_shape
 from workers.schema.decode import escape
 from workers.schema.message_shapes import ROLES
 
@@ -32,6 +34,7 @@ TOO_LARGE = (
 NOT_FINITE = "not a finite number; stored as null"
 OF_NO_TRAJECTORY = "belongs to the file, not to one trajectory"
 _MOST_PATHS = 500
+_DEEPEST = 128  # levels of a document, those of JSON in its texts included
 _LONGEST_WORD, _HEXADECIMAL = 16, frozenset("0123456789abcdef-")
 _NAMES = {
     "role": frozenset(ROLES),
@@ -225,7 +228,7 @@ class _FieldWalk:
             if key in _NAMES and value.lower() in _NAMES[key]:
                 return
             use = self._use_of_text(value, key)
-            if use is None and (inner := _decoded(value)) is not None:
+            if use is None and (inner := _decoded(value, len(self._trail))) is not None:
                 self.visit(inner, key, [])
                 return
         else:
@@ -265,12 +268,15 @@ def _is_identifier(key: str) -> bool:
     return len(key) >= _LONGEST_WORD and _HEXADECIMAL.issuperset(key.lower())
 
 
-def _decoded(text: str) -> Any:
-    """What JSON text holds, where it is an object or an array."""
-    if text[:1] not in "{[":
+def _decoded(text: str, depth: int) -> Any:
+    """What JSON text holds, where it is an object or an array. depth: of the text in its document; one that holds
+    anything deeper than _DEEPEST stays text."""
+    if text[:1] not in "{[" or depth >= _DEEPEST:
         return None
     try:
+        if depth + text.count("[") + text.count("{") > _DEEPEST:
+            check_json_shape(text, dataclasses.replace(RECORD_LIMITS, depth=_DEEPEST - depth))
         found = json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, InvalidRecord):
         return None
     return found if isinstance(found, dict | list) and found else None

@@ -15,7 +15,7 @@ _USUAL = frozenset(
 )
 _ROOT = 0
 Nodes = list[dict[str, Any]]
-Decode = Callable[[str], Any]
+Decode = Callable[[str, int], Any]  # a text and its depth in the document
 
 
 class RepeatedValues:
@@ -37,7 +37,7 @@ class RepeatedValues:
         ] = {}  # values that are there too often, and the paths where they are read
 
     def survey(self, document: Any, nodes: Nodes) -> None:
-        self._visit(document, "", _ROOT, nodes)
+        self._visit(document, "", _ROOT, nodes, 0)
         short = {}
         for value, places in self._places.items():
             if places.total() > self._left(value):
@@ -75,7 +75,7 @@ class RepeatedValues:
                 break
         return frozenset(path for path, _ in sure)
 
-    def _visit(self, value: Any, key: str, path: int, nodes: Nodes) -> None:
+    def _visit(self, value: Any, key: str, path: int, nodes: Nodes, depth: int) -> None:
         mark = next((node[""] for node in nodes if "" in node), None) if nodes else None
         if mark is not None:
             if mark[0] == "read":
@@ -85,13 +85,13 @@ class RepeatedValues:
         elif isinstance(value, dict):
             for name, item in value.items():
                 below = [node[step] for node in nodes for step in (name, "*") if step and step in node]
-                self._visit(item, str(name), self._below(path, str(name)), below)
+                self._visit(item, str(name), self._below(path, str(name)), below, depth + 1)
         elif isinstance(value, list):
             below = [node["*"] for node in nodes if "*" in node]
             for item in value:
-                self._visit(item, key, self._below(path, "*"), below)
+                self._visit(item, key, self._below(path, "*"), below, depth + 1)
         elif value is not None and value != "":
-            self._leaf(value, key, path)
+            self._leaf(value, key, path, depth)
 
     def _claim(self, value: Any, key: str) -> None:
         """Take what is below out of the count: the trajectory has it because of this value."""
@@ -104,12 +104,12 @@ class RepeatedValues:
         else:
             self._claimed[value if isinstance(value, str) else (key, value)] += 1
 
-    def _leaf(self, value: Any, key: str, path: int) -> None:
+    def _leaf(self, value: Any, key: str, path: int, depth: int) -> None:
         is_text = isinstance(value, str)
         token = value if is_text else (key, value)
         if token not in self._read and token not in self._kept:
-            if is_text and (inner := self._decode(value)) is not None:
-                self._visit(inner, key, path, [])
+            if is_text and (inner := self._decode(value, depth)) is not None:
+                self._visit(inner, key, path, [], depth)
             elif is_text and len(value) <= SHORT:
                 self._votes[path] -= 1
         elif is_text and len(value) > SHORT:

@@ -67,10 +67,9 @@ def test_what_follows_principles_is_told_beside_the_plain_judge() -> None:
         "turned": dict.fromkeys(map(principles._name, principles.QUESTIONS), answers(1.0, 1.0)),
     }
     rows = principles.table([{"seed": 0, "judges": judges}]).split("\n")
-    assert rows[2] == (
-        "| overall | 0.500 [0.000, 1.000] | 1.000 [1.000, 1.000] | 1.000 [1.000, 1.000] | 1.000 [1.000, 1.000] "
-        "| +0.500 [+0.000, +1.000] | +0.000 [+0.000, +0.000] |"
-    )
+    shown = [cell.split(" [")[0] for cell in rows[2].strip("| ").split(" | ")]
+    assert shown == ["overall", "0.500", "1.000", "1.000", "1.000", "+0.500", "+0.000"]
+    assert rows[2].count("[") == 6, "each with its interval"
     assert rows[3].split(" | ")[2:4] == ["", ""], "of what a judge is not asked nothing is told"
     assert len(rows) == 2 + 2 * len(principles.QUESTIONS)
 

@@ -14,6 +14,7 @@ from apps.core.errors import DomainError
 from apps.datasets.models import DatasetVersion
 from apps.demo import loop
 from apps.demo.generate import SAMPLE
+from apps.demo.management.commands.demo import Command
 from apps.demo.world import TASKS
 from apps.training.models import RewardModel, TrainingRun
 from apps.trajectories.models import Trajectory
@@ -166,3 +167,16 @@ def test_a_taken_port_is_said_in_words(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert f"127.0.0.1:{port} is taken" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_report_of_an_earlier_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has one annotator's agreement only, and no model on the same choices."""
+    found = {
+        "model": 0.7, "interval": [0.6, 0.8], "n": 9, "hidden": 0.9, "baselines": {}, "verdict": "beats nothing",
+        "annotators": {"leave_one_out": 0.8, "interval": [0.7, 0.9], "n": 3},
+    }  # fmt: skip
+    command = Command()
+    command.as_json = False
+    command._show_accuracies(found)
+    written = capsys.readouterr().out
+    assert "the trained model             70.0%" in written and "a single annotator" not in written

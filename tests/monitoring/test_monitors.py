@@ -297,3 +297,16 @@ def test_rules_of_earlier_versions_are_renamed(endpoint: Endpoint) -> None:
     migration.backwards(apps, None)
     monitor.refresh_from_db()
     assert monitor.rules == rules
+
+
+def test_a_rule_of_people_that_had_the_new_name_already_stops_no_migration(endpoint: Endpoint) -> None:
+    migration = import_module("apps.monitoring.migrations.0006_rule_names")
+    numbers = dict.fromkeys(("value", "baseline", "limit", "margin", "count"), 1)
+    for version, rule in ((1, "rewards drift"), (1, "reward drift"), (2, "rewards drift")):
+        Alert.objects.create(endpoint=endpoint, version=version, rule=rule, **numbers)
+    migration.forwards(apps, None)
+    assert sorted(Alert.objects.values_list("version", "rule")) == [
+        (1, "reward drift"),
+        (1, "rewards drift"),
+        (2, "reward drift"),
+    ]

@@ -11,8 +11,9 @@ from apps.core.errors import DomainError
 from apps.rewards.models import Endpoint
 from apps.rewards.selectors import spec_of
 from apps.rewards.services import ReleaseOptions, deploy, keep_samples, put_spec, switch_off
+from apps.rewards.specs import spec_with_model
 from apps.training.models import RewardModel
-from workers.schema.endpoints import EndpointSpec, Gate, Pattern, RewardModelPart, StepPenalty
+from workers.schema.endpoints import EndpointSpec, Gate, JudgePart, Pattern, RewardModelPart, StepPenalty
 
 pytestmark = pytest.mark.django_db
 SPEC: dict[str, Any] = {
@@ -118,3 +119,15 @@ def test_of_several_models_the_one_of_the_same_name_is_replaced_or_none(project)
         DomainError, match="has desk/m@1, desk/n@2, so it is not clear what desk/o@1 replaces"
     ):
         deploy(model=model(project, "o", 1), endpoint_name="e", project=project, by=None)
+
+
+def test_a_component_of_another_type_keeps_its_name() -> None:
+    """A judge that has the name of the model: only what the model itself is called by follows the model."""
+    parts = (RewardModelPart(name="main", model="desk/helpful@1"), JudgePart(name="helpful", judge="j"))
+    new = RewardModel(project=Project(slug="desk"), name="other", version=1)
+    found = spec_with_model(EndpointSpec(parts, (Gate(component="helpful", at_least=0.0),)), new, None)
+    assert [(part.name, getattr(part, "model", None)) for part in found.components] == [
+        ("main", "desk/other@1"),
+        ("helpful", None),
+    ]
+    assert found.gates == {"helpful"}

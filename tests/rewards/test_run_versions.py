@@ -63,6 +63,8 @@ def test_without_the_database_and_for_too_many_runs_memory_answers(monkeypatch: 
             await process.change((1, f"run {number}"), 1)
         assert store.queries == 8
         assert await process.change((1, "run 49"), 2) == 1
+        await process.change((2, "grpo"), 1)
+        assert store.queries == 9, "the callers of one endpoint take nothing from another"
 
     asyncio.run(ask())
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 from django.utils import timezone as now
 
 from apps.core.errors import DomainError
@@ -159,6 +159,28 @@ def test_it_is_made_up_for_after_the_database_was_away(service, http, endpoint, 
     away = False
     asyncio.run_coroutine_threadsafe(usage.flush(), service.loop).result(10)
     assert (usage.waiting, usage.lost, ScoreRollup.objects.get().requests) == (0, 0, 3)
+
+
+@pytest.mark.parametrize(
+    "error", [UnicodeEncodeError("utf-8", "\ud800", 0, 1, "lone"), DataError("no such value")]
+)
+def test_what_no_database_takes_holds_nothing_up(monkeypatch, error: Exception) -> None:
+    written: list[int] = []
+
+    def write(batch: Any) -> None:
+        if not written:
+            written.append(0)
+            raise error
+        written.append(len(batch.events))
+
+    monkeypatch.setattr(serving, "_write", write)
+    usage = serving.UsageWriter()
+    usage.record(event(group(), 1.0))
+    asyncio.run(usage.flush())
+    usage.record(event(group(), 1.0))
+    asyncio.run(usage.flush())
+    assert (written, usage.waiting, usage.written, usage.lost) == ([0, 1], 0, 1, 1)
+    usage.close()
 
 
 def test_what_finds_no_room_is_counted_as_lost(monkeypatch) -> None:

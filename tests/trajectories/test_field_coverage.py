@@ -358,3 +358,17 @@ def test_an_answer_does_not_stand_for_the_verdict_about_it() -> None:
     unread = reader.read(next(read_import_records(io.BytesIO(lines(document))))).metadata["unread"]
     assert unread["/steps/0/metadata/verdict"] == unread["/steps/0/metadata/note"] == "Buy shoes"
     assert not any(pointer.endswith("/text") for pointer in unread)
+
+
+def test_json_in_texts_is_read_to_a_depth_and_deeper_is_text() -> None:
+    deep = "[" * 600 + "7" + "]" * 600
+    within = "7"
+    for _ in range(10):  # each text has the next one in it, and none of them is deep
+        within = "[" * 60 + json.dumps(within) + "]" * 60
+    nothing = field_coverage.TrajectoryValues()
+    for text in (deep, within):
+        (use,) = field_coverage.field_uses({"a": text}, nothing, PathPatterns())
+        assert use.use == "dropped" and use.path.startswith("/a")
+    read = field_coverage.TrajectoryValues()
+    read.add_read("found")
+    assert field_coverage.field_uses({"a": "[" * 90 + '"found"' + "]" * 90}, read, PathPatterns()) == []

@@ -369,3 +369,21 @@ def test_the_answer_names_fields_that_are_in_no_span(send: Send) -> None:
     (row,) = json.loads(answer.headers["X-Touchstone-Dropped"])
     assert (row["path"], row["count"]) == ("/resourceSpans/*/scopeSpans/*/spans/*/mood", 1)
     assert "X-Touchstone-Dropped" not in send(some.traced(ROOT)).headers
+
+
+def test_the_header_of_dropped_fields_is_bounded(send: Send) -> None:
+    export = json.loads(json.dumps(some.traced(ROOT)))
+    (span,) = export["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    span |= {f"{number:02}\r\nSet-Cookie: é{'x' * 1000}": "calm" for number in range(30)}
+    header = send(export).headers["X-Touchstone-Dropped"]
+    assert header.isascii() and header.isprintable() and len(header) <= 2200
+    *listed, rest = json.loads(header)
+    assert listed and all(0 < len(row["path"]) <= 100 for row in listed)
+    assert rest["path"] == "" and sum(row["count"] for row in (*listed, rest)) == 30
+
+
+def test_deep_json_in_a_text_is_text(send: Send) -> None:
+    export = json.loads(json.dumps(some.traced(ROOT)))
+    export["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["mood"] = "[" * 600 + "1" + "]" * 600
+    answer = send(export)
+    assert answer.status_code == 200 and "/mood" in answer.headers["X-Touchstone-Dropped"]

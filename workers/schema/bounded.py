@@ -7,7 +7,7 @@ from workers.errors import InvalidRecord
 from workers.schema.shape import BODY_LIMITS, check_json_shape
 
 
-def loads(text: bytes) -> Any:
+def loads(text: bytes | str) -> Any:
     """The document. Raises ValueError where it is none, or larger or deeper than `BODY_LIMITS`."""
     try:
         check_json_shape(text, BODY_LIMITS)

@@ -5,11 +5,11 @@ of the Responses API, LangChain's messages (`dumpd`, `messages_to_dict`, `model_
 left out: what has no place of its own stays a key of the message, and so goes to the step's `extra`.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from workers.schema import message_parts
+from workers.schema.bounded import loads
 from workers.schema.message_parts import (
     call_with_text,
     reasoning_text,
@@ -142,8 +142,8 @@ def _from_sharegpt(message: Message) -> Message:
     rest = {key: item for key, item in message.items() if key not in ("from", "value")}
     if speaker in ("function_call", "tool_call"):
         try:
-            calls = json.loads(value) if isinstance(value, str) else value
-        except (ValueError, RecursionError):
+            calls = loads(value) if isinstance(value, str) else value
+        except ValueError:
             calls = None
         calls = calls if isinstance(calls, list) else [calls]
         if all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls):

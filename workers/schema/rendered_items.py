@@ -1,12 +1,12 @@
 """Items as trainers send them: what is rendered chat text is read back into the messages it stands for."""
 
 import dataclasses
-import json
 from typing import Any
 
 import msgspec
 
 from workers.errors import InvalidRecord
+from workers.schema.bounded import loads
 from workers.schema.chat_text import (
     IN_TEXT,
     ChatFormat,
@@ -122,8 +122,8 @@ def _json_messages(text: str) -> list[Json] | None:
     if not text.lstrip().startswith("[") or '"role"' not in text:
         return None
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = loads(text)
+    except ValueError:
         return None
     is_chat = isinstance(found, list) and found and all(isinstance(m, dict) and "role" in m for m in found)
     try:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db import migrations
+from django.db.models import Exists, OuterRef
 
 RENAMED = {
     "rewards drift": "reward drift",
@@ -18,7 +19,11 @@ RENAMED = {
 def rename(apps: Any, names: dict[str, str]) -> None:
     alerts, monitors = apps.get_model("monitoring", "Alert"), apps.get_model("monitoring", "Monitor")
     for old, new in names.items():
-        alerts.objects.filter(rule=old).update(rule=new)
+        # A rule of people's may have the new name already: its alerts stay, and so do those of the old name beside them.
+        twins = alerts.objects.filter(
+            endpoint=OuterRef("endpoint"), version=OuterRef("version"), run=OuterRef("run"), rule=new
+        )
+        alerts.objects.filter(~Exists(twins), rule=old).update(rule=new)
     for monitor in monitors.objects.exclude(rules=[]).iterator():
         taken = {rule["name"] for rule in monitor.rules}
         rules = [

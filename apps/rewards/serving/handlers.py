@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,7 @@ from apps.rewards.serving.wire.protocol import Parse
 from workers.errors import InvalidRecord, RewardError
 from workers.schema.logistic import logistic
 
+_LONGEST_FLAGS, _OTHERS = 2000, ",(others)"  # proxies refuse an answer whose headers pass 4 or 8 KB
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -72,6 +73,14 @@ async def try_spec(request: Request) -> Response:
     return _json({"results": results})
 
 
+def flags_header(flags: Sequence[str]) -> str:
+    """Some are named by fields that callers send: what has no room is `(others)`."""
+    text = ",".join(flags)
+    if len(text) <= _LONGEST_FLAGS:
+        return text
+    return text[: text.rindex(",", 0, _LONGEST_FLAGS - len(_OTHERS))] + _OTHERS
+
+
 def wired(wire: Wire) -> Handler:
     """A handler that speaks a trainer's protocol. What its reply has no field for is in the headers."""
 
@@ -79,7 +88,7 @@ def wired(wire: Wire) -> Handler:
         response = await _respond(request, wire.parse, query_key=True)
         reply = _answer(response, wire.reply(response))
         if response.flags:
-            reply.headers["X-Touchstone-Flags"] = ",".join(response.flags)
+            reply.headers["X-Touchstone-Flags"] = flags_header(response.flags)
         return reply
 
     return handle

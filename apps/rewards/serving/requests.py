@@ -9,7 +9,7 @@ from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.trajectory_lookup import load_stored_trajectory
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import BODY_LIMITS, ScoreInput, TooMuchJson, TrajectoryId, parse_json
-from workers.schema.decode import escape, json_type_name, require_list, require_object
+from workers.schema.decode import clean, escape, json_type_name, require_list, require_object
 from workers.schema.patterns import TextPattern
 from workers.schema.rendered_items import parse_scored_item
 
@@ -164,10 +164,10 @@ def _flag(document: dict[str, Any], name: str) -> bool:
 def _criteria(value: Any) -> tuple[str, ...]:
     names = require_list([] if value is None else value, pointer="/criteria")
     for index, name in enumerate(names):
-        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_CRITERION:
+        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_CRITERION or clean(name)[1]:
             raise InvalidRecord(
                 f"a criterion must be the name of one that the model was trained on, or its text, of 1 to "
-                f"{LONGEST_CRITERION} characters.",
+                f"{LONGEST_CRITERION} characters, without NUL and surrogates.",
                 pointer=f"/criteria/{index}",
             )
     if len(names) > MOST_CRITERIA:
@@ -201,7 +201,7 @@ def _label(document: Mapping[str, Any], key: str, headers: Mapping[str, str], he
         return None
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
-    if not isinstance(value, str) or not _LABEL.fullmatch(value):
+    if not isinstance(value, str) or not _LABEL.fullmatch(value) or clean(value)[1]:
         name = key if where else f"the header {header}"
         raise InvalidRecord(f"{name} must be a text of 1 to 200 printable characters.", pointer=where or None)
     return value

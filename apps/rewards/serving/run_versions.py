@@ -6,7 +6,7 @@ another version of it; as long as the version stays, memory answers.
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,7 +22,9 @@ logger = logging.getLogger(__name__)
 
 RunKey = tuple[int, str]  # endpoint, policy run
 _MOST = 10_000
-MOST_ASKED = 2_000  # runs within an hour; a client that names each request makes no row for each
+MOST_ASKED = (
+    2_000  # runs of an endpoint within an hour; a client that names each request makes no row for each
+)
 WAIT_SECONDS = 1.0  # for the database; without it, memory of this process answers
 
 
@@ -39,7 +41,7 @@ class RunVersions:
 
     store: Callable[[RunKey, int], int | None] = _store
     _last: OrderedDict[RunKey, int] = field(default_factory=OrderedDict)
-    _asked: int = 0
+    _asked: Counter[int] = field(default_factory=Counter)  # by endpoint
     _hour: datetime | None = None
     _pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="touchstone-runs")
@@ -54,7 +56,7 @@ class RunVersions:
             self._last.popitem(last=False)
         if before == version:
             return None
-        if not self._may_ask():
+        if not self._may_ask(key[0]):
             return before
         try:
             asked = asyncio.get_running_loop().run_in_executor(self._pool, self.store, key, version)
@@ -66,12 +68,13 @@ class RunVersions:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _may_ask(self) -> bool:
+    def _may_ask(self, endpoint: int) -> bool:
         hour = timezone.now().replace(minute=0, second=0, microsecond=0)
         if hour != self._hour:
-            self._hour, self._asked = hour, 0
-        self._asked += 1
-        return self._asked <= MOST_ASKED
+            self._hour = hour
+            self._asked.clear()
+        self._asked[endpoint] += 1
+        return self._asked[endpoint] <= MOST_ASKED
 
 
 def change_warning(run: str, before: int, version: int) -> str:

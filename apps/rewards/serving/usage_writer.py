@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import psycopg
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, DataError, InterfaceError, connection
 
 from apps.rewards.accounting import SampledItem, write_usage
 from apps.rewards.pair_statistics import ScorePair
@@ -47,7 +47,7 @@ class _Batch:
 class UsageWriter:
     """`record`, `sample` and `pair` on the event loop only.
 
-    lost: events without room while the database was unreachable.
+    lost: events without room while the database was unreachable, and those of batches that no database takes.
     """
 
     def __init__(self) -> None:
@@ -125,7 +125,8 @@ class UsageWriter:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what waits. What cannot be written waits for the next time."""
+        """Write what waits. What cannot be written waits for the next time, unless its values are at fault: then it is
+        dropped, or all that comes after would wait for it."""
         loop = asyncio.get_running_loop()
         while True:
             if self._unwritten is None:
@@ -137,10 +138,13 @@ class UsageWriter:
             batch = self._unwritten
             try:
                 await loop.run_in_executor(self._writer, _write, batch)
+                self.written += len(batch.events)
+            except (ValueError, DataError):
+                self.lost += len(batch.events)
+                logger.exception("usage of %d requests is dropped: it cannot be written", len(batch.events))
             except (DatabaseError, InterfaceError, psycopg.Error, OSError) as error:
                 logger.warning("usage of %d requests is not written yet: %s", self.waiting, error)
                 return
-            self.written += len(batch.events)
             self._unwritten = None
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """POST /v1/traces: where OpenTelemetry exporters send spans."""
 
 import json
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
@@ -15,6 +15,8 @@ from workers.errors import InvalidRecord
 
 # Not in `partialSuccess`: exporters write each of those into their log, and every export has such fields.
 _DROPPED, _MOST_NAMED = "X-Touchstone-Dropped", 20
+_LONGEST_PATH = 100  # characters
+_LONGEST_HEADER = 2000  # proxies refuse an answer whose headers pass 4 or 8 KB
 
 
 @csrf_exempt
@@ -30,8 +32,24 @@ def traces_receive(request: HttpRequest) -> HttpResponse:
         return _answer(otlp.error_response(media_type, error.message + where), media_type, status)
     answer = _answer(otlp.success_response(media_type, received.refused, received.why), media_type, 200)
     if rows := received.dropped.as_json():
-        answer.headers[_DROPPED] = json.dumps(rows[:_MOST_NAMED])
+        answer.headers[_DROPPED] = _dropped_header(rows)
     return answer
+
+
+def _dropped_header(rows: list[dict[str, Any]]) -> str:
+    """As JSON in ASCII, which has no line ends. Paths are the sender's keys: long ones are cut, and what has no room is
+    one last entry without a path."""
+    listed: list[dict[str, Any]] = []
+    size = 0
+    for row in rows[:_MOST_NAMED]:
+        cut = row | {"path": row["path"][:_LONGEST_PATH]}
+        size += len(json.dumps(cut)) + 2
+        if size > _LONGEST_HEADER:
+            break
+        listed.append(cut)
+    if rest := rows[len(listed) :]:
+        listed.append({"path": "", "reason": "further paths", "count": sum(row["count"] for row in rest)})
+    return json.dumps(listed)
 
 
 def _receive(request: HttpRequest, media_type: str) -> traces.Received:

@@ -158,3 +158,10 @@ def test_scores_are_kept_and_other_columns_named() -> None:
     row = {"prompt": "Q", "completion": "QA", "label": True, "lang": "en"}
     assert texts(row, "trl-unpaired") == [[("user", "Q"), ("agent", "A")]]
     assert unread(row, "trl-unpaired") == {"/lang": "dropped"}
+
+
+def test_deep_json_in_a_column_stops_no_import() -> None:
+    row = {"prompt": [ASK], "chosen": [BLUE], "rejected": [GREEN]}
+    assert unread(row | {"mood": "[" * 600 + "1" + "]" * 600}) == {"/mood": "dropped"}
+    for found in read(row | {"record": "[" * 5000 + "]" * 5000}):
+        assert isinstance(found, InvalidRecord) or not isinstance(found, Incoming)

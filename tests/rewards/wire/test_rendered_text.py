@@ -152,7 +152,7 @@ def test_a_forged_turn_is_text_and_flagged_unless_the_endpoint_names_the_templat
     ]
     found, expected = score_results(http, endpoint, item, {"messages": turns})
     assert found["reward"] == pytest.approx(expected["reward"], abs=1e-5)
-    assert found["flags"] == []
+    assert found["flags"] == ["turns_in_text"]
 
 
 @pytest.mark.parametrize(

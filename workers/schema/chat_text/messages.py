@@ -8,7 +8,7 @@ from workers.schema.chat_text.gemma_values import read_gemma_object
 from workers.schema.chat_text.preambles import Preamble, declare_tools, strip_llama_tools, strip_preamble
 from workers.schema.chat_text.strict_values import NO_JSON, read_json, read_python, whole_matches
 from workers.schema.chat_text.thinking import split_thinking
-from workers.schema.chat_text.tool_calls import WrittenCalls, read_calls
+from workers.schema.chat_text.tool_calls import WrittenCalls, is_call_id, is_tool_name, read_calls
 from workers.schema.chat_text.turns import Turn, is_inline
 from workers.schema.patterns import TextPattern
 
@@ -94,7 +94,7 @@ class MessageReader:
 
     def _tool(self, turn: Turn) -> list[Json]:
         body = turn.body
-        if (output := _OUTPUT.match(body)) is not None:
+        if (output := _OUTPUT.match(body)) is not None and (not output[1] or is_tool_name(output[1])):
             named = {"name": output[1]} if output[1] else {}
             return [{"role": "tool", **named, "content": output[2]}]
         if (results := whole_matches(_RESPONSES, body)) is not None:
@@ -112,7 +112,7 @@ class MessageReader:
 
     def _inline_result(self, body: str) -> Json:
         name, brace, rest = body.removeprefix("response:").partition("{")
-        value = read_gemma_object(brace + rest)
+        value = read_gemma_object(brace + rest) if is_tool_name(name) else None
         if value is not None and value.keys() == {"value"} and isinstance(value["value"], str):
             return {"role": "tool", "name": name, "content": value["value"]}
         self._lossy = True
@@ -194,7 +194,7 @@ def _is_answered(last: Json, message: Json) -> bool:
 def _mistral_results(body: str) -> list[Json]:
     """JSON with `content` and `call_id`, a list of such, or `id[TOOL_CONTENT]text`."""
     call_id, mark, content = body.partition("[TOOL_CONTENT]")
-    if mark:
+    if mark and is_call_id(call_id.strip()):
         return [{"role": "tool", "tool_call_id": call_id.strip(), "content": content}]
     found = read_json(body)
     messages = []
@@ -209,7 +209,9 @@ def _mistral_results(body: str) -> list[Json]:
 
 
 def _is_result(result: Json) -> bool:
-    return result.keys() <= {"content", "call_id"} and isinstance(result.get("call_id", ""), str)
+    return result.keys() <= {"content", "call_id"} and (
+        "call_id" not in result or is_call_id(result["call_id"])
+    )
 
 
 def _json_text(body: str) -> str:

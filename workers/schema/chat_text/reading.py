@@ -1,5 +1,6 @@
 """From rendered text to chat messages, with flags for what could not be read back."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ from workers.schema.chat_text.tool_calls import mentions_calls
 from workers.schema.chat_text.turns import Turns, split_response, split_text, without_stop
 
 Json = dict[str, Any]
-IN_TEXT = "template_in_text"
+IN_TEXT, TURNS_IN_TEXT = "template_in_text", "turns_in_text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ def read_pair(prompt: str, response: str, named: ChatFormat | None = None) -> Re
     after = split_response(response, format_, before.open, trusts_marks=format_ is named)
     reader = MessageReader(format_)
     asked = reader.read(before.turns, is_followed=True)
-    return ReadText(asked, reader.read(after.turns), _flags(reader, before, after), format_)
+    answered = reader.read(after.turns)
+    return ReadText(asked, answered, _flags(reader, before, after, response=answered), format_)
 
 
 def read_response(response: str, named: ChatFormat) -> ReadText | None:
@@ -46,7 +48,8 @@ def read_response(response: str, named: ChatFormat) -> ReadText | None:
         return None
     after = split_response(response, named, None, trusts_marks=True)
     reader = MessageReader(named)
-    return ReadText([], reader.read(after.turns), _flags(reader, after), named)
+    answered = reader.read(after.turns)
+    return ReadText([], answered, _flags(reader, after, response=answered), named)
 
 
 def read_prompt(prompt: str, named: ChatFormat | None = None) -> ReadText | None:
@@ -81,15 +84,18 @@ def read_whole(text: str, named: ChatFormat | None = None) -> ReadText | None:
         return None
     flags = set(_flags(reader, turns))
     if format_ is not named and (turns.is_led or len(messages) > agent + 1):
-        flags.add("turns_in_text")
+        flags.add(TURNS_IN_TEXT)
     return ReadText([], messages, tuple(sorted(flags)), format_)
 
 
 _SAID = ("content", "reasoning_content", "tool_calls")
 
 
-def _flags(reader: MessageReader, *parts: Turns) -> tuple[str, ...]:
+def _flags(reader: MessageReader, *parts: Turns, response: Iterable[Json] = ()) -> tuple[str, ...]:
+    """response: its messages; those of a user or a system in it the policy may have written."""
     flags = set(reader.flags)
+    if any(message["role"] in ("user", "system") for message in response):
+        flags.add(TURNS_IN_TEXT)
     if any(part.has_marks for part in parts):
         flags.add(IN_TEXT)
     if any(part.is_cut for part in parts):

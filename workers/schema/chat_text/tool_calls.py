@@ -22,6 +22,7 @@ from workers.schema.patterns import PatternMatch, TextPattern
 Json = dict[str, Any]
 Types = Mapping[tuple[str, str], str]  # JSON types by (tool, parameter)
 _NAME = TextPattern(r"[\pL\pN_.:/-]+")  # of a tool
+_ID = TextPattern(r"[A-Za-z0-9_.:-]{0,64}")  # of a call: no model reads it, so it has no room for words
 
 
 @dataclass(slots=True)
@@ -34,9 +35,9 @@ class WrittenCalls:
 
     def add(self, name: Any, arguments: Any, call_id: Any = None) -> None:
         """Raises ValueError for what no call has."""
-        if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        if not is_tool_name(name):
             raise ValueError("no name")
-        if not isinstance(arguments, dict | str) or not (call_id is None or isinstance(call_id, str)):
+        if not isinstance(arguments, dict | str) or not (call_id is None or is_call_id(call_id)):
             raise ValueError("no arguments, or no id")
         named = {} if call_id is None else {"id": call_id}
         function = {"name": name, "arguments": arguments}
@@ -65,6 +66,14 @@ class WrittenCalls:
         self.add(name, arguments)
 
 
+def is_tool_name(value: Any) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def is_call_id(value: Any) -> bool:
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
 Reader = Callable[[str, Types], WrittenCalls | None]
 
 
@@ -73,7 +82,7 @@ def read_calls(text: str, types: Types, readers: Collection[str]) -> WrittenCall
     for name in readers:
         try:
             found = READERS[name](text, types)
-        except ValueError:
+        except (ValueError, RecursionError, MemoryError):
             continue
         if found is not None and found.calls:
             return found

@@ -24,7 +24,7 @@ from apps.annotation.feedback_types.step import StepValue
 from apps.trajectories.field_coverage import PathPatterns
 from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory, from_messages
-from workers.schema.decode import convert, finite, optional_str, require_object
+from workers.schema.decode import convert, finite, optional_str, parse_json, require_object
 from workers.schema.messages import build_trajectory
 
 Read = Callable[[BinaryIO], Iterator[tuple[int, Found]]]
@@ -166,11 +166,8 @@ BY_FORMAT: dict[str, Read] = {
 
 def _stated(row: dict[str, Any]) -> dict[str, Any]:
     """The record of a row, for what has to be known before it is read."""
-    record = row[FIELD]
-    try:
-        return require_object(json.loads(record) if isinstance(record, str) else record)
-    except ValueError as error:
-        raise InvalidRecord(f"not valid JSON: {error}.", pointer=f"/{FIELD}") from None
+    record, at = row[FIELD], f"/{FIELD}"
+    return require_object(parse_json(record, pointer=at) if isinstance(record, str) else record, pointer=at)
 
 
 def _task(row: dict[str, Any], format: str, prompt: Messages, answers: list[Messages]) -> Task:

@@ -97,7 +97,8 @@ class Command(TouchstoneCommand):
         self.say(f"\nOn {found['n']} held-out comparisons (by simulated annotators):")
         self.say(f"  the trained model            {found['model']:6.1%}   [{low:.1%}, {high:.1%}]")
         self.say(f"  the hidden reward itself     {found['hidden']:6.1%}")
-        if (annotators := found["annotators"]) is not None:
+        annotators = found["annotators"]
+        if annotators is not None and "model" in annotators:  # not in reports of earlier versions
             self.say(f"  on {annotators['n']} choices, with the majority of the other annotators agree:")
             self.say(f"    the trained model          {annotators['model']:6.1%}")
             self.say(f"    a single annotator         {annotators['leave_one_out']:6.1%}")
@@ -106,7 +107,7 @@ class Command(TouchstoneCommand):
             wins = f"{name.replace('_', ' ')} wins"
             beaten = f"the model is {rule['difference']:+.1%} [{low:+.1%}, {high:+.1%}]"
             self.say(f"  {wins:28} {rule['accuracy']:6.1%}   {beaten}")
-        self.say(f"In words: the model {found['verdict']}.")
+        self.say(f"Verdict on the model: {found['verdict']}.")
 
     def _invite(self, stack: supervisor.Stack, done: dict[str, Any]) -> None:
         self.say(f"\nTouchstone is up at {stack.url}  (Ctrl-C stops it)")
