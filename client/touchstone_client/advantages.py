@@ -12,17 +12,22 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+UNCALIBRATED = "steps:uncalibrated"  # the flag of a result whose step rewards say no step's credit
+STEP_ESTIMATORS = ("grpo_process", "gigpo")
+
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """reward: of the trajectory. steps: reward of each agent step, where it is known. states: by agent step, a name for
-    what the agent saw before it (equal names, equal situations). stratum: roll-outs are grouped by it.
+    what the agent saw before it (equal names, equal situations). stratum: roll-outs are grouped by it. flags: of the
+    result that the rewards are from.
     """
 
     reward: float
     steps: tuple[float, ...] = ()
     states: tuple[str, ...] = ()
     stratum: Hashable = None
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +46,29 @@ class InvalidOption(ValueError):
         self.name = name
 
 
+class UncalibratedSteps(ValueError):
+    """An estimator that needs step rewards was given such that say no step's credit."""
+
+
 Estimator = Callable[..., list[Advantage]]
 
 
 def advantages(
-    groups: Sequence[Sequence[Rollout]], estimator: str = "grpo", **options: Any
+    groups: Sequence[Sequence[Rollout]],
+    estimator: str = "grpo",
+    *,
+    uncalibrated_steps: bool = False,
+    **options: Any,
 ) -> list[list[Advantage]]:
-    """One list for each group, in order. options: those of the estimator. Raises ValueError for invalid input."""
+    """One list for each group, in order. options: those of the estimator. Raises ValueError for invalid input.
+
+    `gigpo` and `grpo_process` refuse step rewards that are flagged `steps:uncalibrated`, with UncalibratedSteps, unless
+    uncalibrated_steps is true.
+    """
     if estimator not in ESTIMATORS:
         raise ValueError(f"unknown estimator {estimator!r}; known are {', '.join(ESTIMATORS)}")
     _check_options(estimator, options)
+    _check_steps(groups, estimator, uncalibrated_steps)
     try:
         found = [ESTIMATORS[estimator](group, **options) for group in groups]
     except ZeroDivisionError as error:
@@ -84,6 +102,21 @@ def _check_options(estimator: str, options: Mapping[str, Any]) -> None:
         wanted = _wanted(name, taken[name], value)
         if wanted is not None:
             raise InvalidOption(f"{name} is {value!r}; it must be {wanted}", name)
+
+
+def _check_steps(groups: Sequence[Sequence[Rollout]], estimator: str, allowed: bool) -> None:
+    if not isinstance(allowed, bool):
+        raise InvalidOption(
+            f"uncalibrated_steps is {allowed!r}; it must be true or false", "uncalibrated_steps"
+        )
+    if estimator not in STEP_ESTIMATORS or allowed:
+        return
+    if any(UNCALIBRATED in rollout.flags for group in groups for rollout in group):
+        raise UncalibratedSteps(
+            f"{estimator} needs step rewards, and those of this model are not calibrated: it learnt from comparisons "
+            "or rankings of whole trajectories (aggregation value). Use grpo or rloo, or a model of step labels or "
+            "outcomes (process, progress); uncalibrated_steps = true uses them as they are"
+        )
 
 
 def _wanted(name: str, usual: Any, value: Any) -> str | None:

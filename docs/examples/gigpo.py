@@ -52,7 +52,12 @@ def train(client: RewardClient, *, seed: int, by: By = "steps", steps: int = STE
             policy_version=f"step-{step}",
         ).results
         rollouts = [
-            Rollout(result.reward, tuple(result.steps or ()), tuple(episode.states) if result.steps else ())
+            Rollout(
+                result.reward,
+                tuple(result.steps or ()),
+                tuple(episode.states) if result.steps else (),
+                flags=result.flags,
+            )
             for result, episode in zip(results, played, strict=True)
         ]
         groups = [rollouts[at : at + GROUP] for at in range(0, len(rollouts), GROUP)]

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from touchstone_client import Rollout, advantages
+from touchstone_client.advantages import InvalidOption, UncalibratedSteps
 
 pytestmark = pytest.mark.ml
 
@@ -108,3 +109,14 @@ def test_stratified() -> None:
 def test_what_cannot_be_estimated(estimator, group, options, message) -> None:
     with pytest.raises(ValueError, match=message):
         advantages([group], estimator, **options)
+
+
+def test_step_rewards_that_say_no_credit_are_refused() -> None:
+    group = [Rollout(1, (1,), ("a",), flags=("steps:uncalibrated",)), Rollout(0, (0,), ("a",))]
+    for estimator in ("gigpo", "grpo_process"):
+        with pytest.raises(UncalibratedSteps, match="uncalibrated_steps = true uses them as they are"):
+            advantages([group], estimator)
+        assert len(advantages([group], estimator, uncalibrated_steps=True)[0]) == 2
+    assert len(advantages([group], "grpo")[0]) == 2
+    with pytest.raises(InvalidOption, match="must be true or false"):
+        advantages([group], "gigpo", uncalibrated_steps=1)  # type: ignore[arg-type]

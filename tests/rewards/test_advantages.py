@@ -16,8 +16,12 @@ def post(http, endpoint, **body) -> Any:
     return http.post(f"/api/v1/rewards/{endpoint}/advantages", json=body)
 
 
+def scored(http, endpoint, *items, **options) -> Any:
+    return http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": list(items)} | options)
+
+
 def rewards(http, endpoint, *items) -> list[dict[str, Any]]:
-    return http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": list(items)}).json()["results"]
+    return scored(http, endpoint, *items).json()["results"]
 
 
 def test_items_are_scored_and_held_against_their_group(http, endpoint) -> None:
@@ -132,7 +136,13 @@ def test_steps_of_a_value_learnt_from_comparisons_are_refused_and_flagged(
         refused = post(http, endpoint, groups=[items], estimator=estimator)
         assert (refused.status_code, refused.json()["pointer"]) == (422, "/estimator")
         told = {"uncalibrated_steps": True}
-        assert post(http, endpoint, groups=[items], estimator=estimator, options=told).status_code == 200
-    assert post(http, endpoint, groups=[items]).status_code == 200
+        answer = post(http, endpoint, groups=[items], estimator=estimator, options=told)
+        assert answer.json()["groups"][0][0]["flags"] == ["steps:uncalibrated"]
+        own = [{"reward": 1, "steps": [1], "states": ["a"], "flags": ["steps:uncalibrated"]}]
+        assert post(http, endpoint, groups=[own], estimator=estimator).json()["pointer"] == "/estimator"
+    assert "flags" not in post(http, endpoint, groups=[items]).json()["groups"][0][0]  # without step rewards
+    bad = post(http, endpoint, groups=[items], options={"uncalibrated_steps": 1}).json()
+    assert bad["pointer"] == "/options/uncalibrated_steps"
     assert rewards(http, endpoint, items[0])[0]["flags"] == ["steps:uncalibrated"]
+    assert scored(http, endpoint, items[0], steps=False).json()["results"][0]["flags"] == []
     assert rewards(http, endpoint, said("aa"))[0]["flags"] == []  # one step is the whole

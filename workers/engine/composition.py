@@ -46,7 +46,6 @@ class ItemScore:
     step_scores: tuple[float, ...] = ()
     critiques: dict[str, str] = field(default_factory=dict)
     preferred: float | None = None
-    uncalibrated_steps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

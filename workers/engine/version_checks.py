@@ -2,10 +2,14 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from workers.engine.batcher import ServedModel
 from workers.errors import RewardError
 from workers.schema.endpoints import Delta, EndpointSpec, RewardModelPart
+
+# Objectives that train a value at the last step only.
+_COMPARING = frozenset({"bradley_terry", "plackett_luce"})
 
 
 def require_usable_models(spec: EndpointSpec, models: Mapping[str, ServedModel]) -> None:
@@ -42,3 +46,12 @@ def common_aggregation(spec: EndpointSpec, models: Mapping[str, ServedModel]) ->
             "already; remove the transform."
         )
     return found[0] if found else "sum"
+
+
+def learnt_from_comparisons(manifest: Mapping[str, Any]) -> bool:
+    """Whether all that trained the reward are comparisons and rankings of whole trajectories. A `joint` model says what
+    trained it by the number of examples of each objective (older ones do not, and are not said to be)."""
+    counts = manifest.get("by_objective")
+    if not isinstance(counts, Mapping) or not any(counts.values()):
+        return manifest.get("objective") in _COMPARING
+    return {name for name, count in counts.items() if count} <= _COMPARING

@@ -14,7 +14,7 @@ from workers.engine.group_cuts import cut_groups_alike
 from workers.engine.judge_components import Ask, JudgeComponents, Opinion, judge_score, no_judge, readable
 from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
 from workers.engine.rules import rate
-from workers.engine.version_checks import common_aggregation, require_usable_models
+from workers.engine.version_checks import common_aggregation, learnt_from_comparisons, require_usable_models
 from workers.errors import RewardError
 from workers.schema import Features, ScoreInput, Trajectory, TrajectoryId
 from workers.schema.endpoints import (
@@ -42,7 +42,8 @@ class Prepared:
 
     criteria: what each model is asked to score, by its name. request_criteria: those the request asked for. judges: the
     judges to ask; judge_inputs: the items as these read them; truncated_for_judge: whether they leave something out.
-    caller: whose share of the queue the scoring takes. flags: by item, what is not read of it.
+    caller: whose share of the queue the scoring takes. flags: by item, what is not read of it. with_steps: whether the
+    request wants the rewards of steps.
     """
 
     items: Sequence[ScoreInput]
@@ -55,6 +56,7 @@ class Prepared:
     truncated_for_judge: Sequence[bool] = ()
     caller: Caller = NO_CALLER
     flags: Sequence[tuple[str, ...]] = ()
+    with_steps: bool = True
 
     @property
     def tokens(self) -> int:
@@ -176,6 +178,7 @@ class Version:
         space: str = "",
         criteria: Sequence[str] = (),
         with_critiques: bool = False,
+        with_steps: bool = True,
         caller: Caller = NO_CALLER,
     ) -> Prepared:
         """Items made ready, in any thread. Raises RewardError at `pointer/<index>`.
@@ -183,7 +186,8 @@ class Version:
         items: as they were sent; `Prepared.items` are as this version reads them.
 
         space: whose sessions these are. criteria: names or texts that the items are to be scored by as well. caller:
-        whose share of the queue the scoring takes.
+        whose share of the queue the scoring takes. with_steps: False where rewards of steps are not read: none
+        is flagged.
         """
         requested = tuple(dict.fromkeys(criteria))
         by_model = {name: self.spec.criteria(name) for name in self.models}
@@ -214,7 +218,17 @@ class Version:
         cut_groups_alike(found, rendered, {name: served.model for name, served in self.models.items()})
         flags = [reading_flags(item, reads_reference=self._reads_reference) for item in found]
         return Prepared(
-            found, rendered, rule_scores, by_model, requested, judges, inputs, truncated, caller, flags
+            found,
+            rendered,
+            rule_scores,
+            by_model,
+            requested,
+            judges,
+            inputs,
+            truncated,
+            caller,
+            flags,
+            with_steps,
         )
 
     async def score(self, prepared: Prepared) -> list[ItemScore]:
@@ -336,6 +350,8 @@ class Version:
             flags=(
                 *self._flags(models, combined.std, steps, is_truncated=is_truncated),
                 *("task_cut",) * (task_tokens is not None),
+                *("steps:uncalibrated",)
+                * (prepared.with_steps and steps > 1 and self._has_uncalibrated_steps),
                 *prepared.flags[index],
             ),
             tokens=sum(score.tokens for score in models.values()),
@@ -349,7 +365,6 @@ class Version:
             if self.aggregation in ("mean", "min")
             else (),
             critiques=self._critiques(models, replies, index),
-            uncalibrated_steps=steps > 1 and self._has_uncalibrated_steps,
         )
         numbers = (score.reward, score.raw, score.offset, score.std or 0.0, *score.steps)
         if not all(map(math.isfinite, numbers)):
@@ -361,7 +376,7 @@ class Version:
         """Whether steps are differences of a value that was learnt from comparisons of whole trajectories: such a value
         is only trained at the last step. Their correlation with the true credit was -0.06."""
         return self.aggregation == "value" and any(
-            served.model.manifest.get("objective") == "bradley_terry" for served in self.models.values()
+            learnt_from_comparisons(served.model.manifest) for served in self.models.values()
         )
 
     def _component_score(

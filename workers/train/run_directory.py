@@ -80,7 +80,8 @@ def finish_run(folder: Path, report: dict[str, Any], started: float) -> dict[str
     report["seconds"] = time.monotonic() - started
     write_json(folder / "report.json", report)
     model_manifest = parse_json((folder / "model" / MANIFEST).read_bytes())
-    write_manifest(folder / "model", model_manifest | {"evaluation": report_summary(report)})
+    found = {"evaluation": report_summary(report), "by_objective": report["train"]["by_objective"]}
+    write_manifest(folder / "model", model_manifest | found)
     files = [*sorted((folder / "model").iterdir()), folder / "report.json"]
     write_json(
         folder / "manifest.json",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from touchstone_client import ESTIMATORS, Rollout, advantages
-from touchstone_client.advantages import InvalidOption
+from touchstone_client.advantages import STEP_ESTIMATORS, InvalidOption, UncalibratedSteps
 
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.requests import (
@@ -28,10 +28,9 @@ from workers.text.segments import segments
 
 Json = dict[str, Any]
 KEYS = ("groups", "estimator", "options", "version", "run", "policy_version")
-_OWN = ("reward", "steps", "states", "stratum")
+_OWN = ("reward", "steps", "states", "stratum", "flags")
 ALLOW_UNCALIBRATED = "uncalibrated_steps"
 OPTIONS = ("scale", "eps", "omega", "gamma", "alpha", ALLOW_UNCALIBRATED)
-_STEP_ESTIMATORS = ("gigpo", "grpo_process")
 LEARNT_STEPS = (
     "grpo_process standardises step rewards over all steps of a group and adds them up, so that longer roll-outs and "
     "errors of a learnt model gain most. With learnt step rewards it lowered the true reward in our experiments; use "
@@ -57,8 +56,8 @@ class AdvantageGroups:
 def parse_advantages(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     """{"groups": [[ENTRY, ...], ...], "estimator": "grpo", "options": {}}.
 
-    ENTRY: an ITEM, to be scored; or {"reward": number, "steps": [number], "states": [str]}, scored already. Both may
-    have "states" and "stratum".
+    ENTRY: an ITEM, to be scored; or {"reward": number, "steps": [number], "states": [str], "flags": [str]}, scored
+    already. Both may have "states" and "stratum".
     """
     document = read_document(body)
     check_keys(document, KEYS)
@@ -79,6 +78,7 @@ def parse_advantages(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     limited(items, "/groups")
     return ScoreRequest(
         tuple(items),
+        steps=estimator in STEP_ESTIMATORS,
         version=parse_version(document.get("version")),
         tags=parse_tags(document, headers),
         places=tuple(places),
@@ -89,28 +89,16 @@ def parse_advantages(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
 def advantages_reply(response: ScoreResponse) -> Json:
     """For each group, for each roll-out: {"advantage", "steps", "reward"}."""
     asked: AdvantageGroups = response.request.context
-    options = dict(asked.options)
-    is_allowed = options.pop(ALLOW_UNCALIBRATED, False)
-    if (
-        asked.estimator in _STEP_ESTIMATORS
-        and not is_allowed
-        and any(score.uncalibrated_steps for score in response.scores)
-    ):
-        raise Problem(
-            f"{asked.estimator} needs step rewards, and those of this model are not calibrated: it learnt from "
-            "comparisons of whole trajectories (bradley_terry, aggregation value). Use grpo or rloo, or a model "
-            f"of step labels or outcomes (process, progress); {ALLOW_UNCALIBRATED} = true uses them as they are.",
-            status=422,
-            pointer="/estimator",
-        )
     rollouts = [
         [entry.rollout if entry.item is None else _scored(entry, response, entry.item) for entry in group]
         for group in asked.entries
     ]
     try:
-        found = advantages(rollouts, asked.estimator, **options)
+        found = advantages(rollouts, asked.estimator, **asked.options)
     except InvalidOption as error:
         raise Problem(f"{error}.", status=422, pointer=f"/options/{error.name}") from error
+    except UncalibratedSteps as error:
+        raise Problem(f"{error}.", status=422, pointer="/estimator") from error
     except ValueError as error:
         raise Problem(f"{error}.", status=422, pointer="/groups") from error
     groups = [
@@ -134,10 +122,7 @@ def advantages_reply(response: ScoreResponse) -> Json:
 
 def _entry(raw: Any, at: str, items: list[ScoreInput], places: list[str]) -> RolloutEntry:
     raw = require_object(raw, pointer=at)
-    states = tuple(
-        _name(state, f"{at}/states/{i}")
-        for i, state in enumerate(require_list(raw.get("states") or [], pointer=f"{at}/states"))
-    )
+    states = _names(raw, "states", at)
     stratum = raw.get("stratum")
     if stratum is not None and not isinstance(stratum, str | int | float):
         raise InvalidRecord("a stratum must be a text or a number.", pointer=f"{at}/stratum")
@@ -146,7 +131,8 @@ def _entry(raw: Any, at: str, items: list[ScoreInput], places: list[str]) -> Rol
         reward = finite(raw["reward"], pointer=f"{at}/reward")
         if reward is None:
             raise InvalidRecord("expected a number, got null.", pointer=f"{at}/reward")
-        return RolloutEntry(Rollout(reward, _numbers(raw.get("steps"), f"{at}/steps"), states, stratum), None)
+        steps, flags = _numbers(raw.get("steps"), f"{at}/steps"), _names(raw, "flags", at)
+        return RolloutEntry(Rollout(reward, steps, states, stratum, flags), None)
     item = parse_scored_item(raw, pointer=at, extra_keys=("states", "stratum"))
     items.append(item)
     places.append(at)
@@ -165,7 +151,8 @@ def _scored(entry: RolloutEntry, response: ScoreResponse, place: int) -> Rollout
             if stratum is None
             else stratum
         )
-    return Rollout(score.reward, tuple(score.unit * step for step in score.steps), states, stratum)
+    steps = tuple(score.unit * step for step in score.steps)
+    return Rollout(score.reward, steps, states, stratum, score.flags)
 
 
 def _seen(trajectory: Trajectory) -> tuple[str, ...]:
@@ -207,7 +194,10 @@ def _numbers(value: Any, at: str) -> tuple[float, ...]:
     return tuple(number for number in found if number is not None)
 
 
-def _name(value: Any, at: str) -> str:
-    if not isinstance(value, str):
-        raise InvalidRecord("a state must be a text.", pointer=at)
-    return value
+def _names(entry: Json, key: str, at: str) -> tuple[str, ...]:
+    """The texts of a list in a roll-out; none where there is no list."""
+    found = require_list(entry.get(key) or [], pointer=f"{at}/{key}")
+    for i, name in enumerate(found):
+        if not isinstance(name, str):
+            raise InvalidRecord(f"a {key.removesuffix('s')} must be a text.", pointer=f"{at}/{key}/{i}")
+    return tuple(found)

@@ -161,6 +161,7 @@ def _schemas() -> Json:
             "steps": _list(_NUMBER),
             "states": _list({"type": "string"}),
             "stratum": {"type": ["string", "number", "null"]},
+            "flags": _list({"type": "string"}),
         },
     )
     text: Json = {"type": "string"}

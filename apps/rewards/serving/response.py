@@ -9,8 +9,6 @@ from apps.rewards.serving.requests import ScoreRequest
 from workers.engine import ItemScore
 from workers.schema import ScoreInput
 
-UNCALIBRATED = "steps:uncalibrated"
-
 
 @dataclass(eq=False, slots=True)
 class ScoreResponse:
@@ -87,7 +85,7 @@ class ScoreResponse:
                 else None,
                 "criteria": score.criteria,
                 "components": score.components,
-                "flags": (*score.flags, *(UNCALIBRATED,) * (request.steps and score.uncalibrated_steps)),
+                "flags": score.flags,
                 "tokens": score.tokens,
                 "cached_tokens": score.cached_tokens,
                 **({} if score.task_tokens is None else {"task_tokens": score.task_tokens}),

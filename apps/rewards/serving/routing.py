@@ -149,6 +149,7 @@ class _Scoring:
             space=self.caller.name,
             criteria=request.criteria,
             with_critiques=request.with_critiques,
+            with_steps=request.steps,
             caller=self.caller.queue_key,
         )
         if request.no_truncation and (index := prepared.truncated) is not None:

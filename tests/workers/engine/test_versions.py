@@ -265,3 +265,26 @@ def test_a_cut_of_the_task_is_flagged_with_its_tokens(batcher) -> None:
     whole, cut = score(version, "abc", "long one")
     assert (whole.task_tokens, cut.task_tokens) == (None, 8)
     assert "task_cut" in cut.flags and "task_cut" not in whole.flags
+
+
+@pytest.mark.parametrize(
+    ("manifest", "is_flagged"),
+    [
+        ({"objective": "bradley_terry"}, True),
+        ({"objective": "plackett_luce"}, True),
+        ({"objective": "outcome"}, False),
+        ({"objective": "joint"}, False),  # of an earlier version, which does not say what trained it
+        ({"objective": "joint", "by_objective": {"bradley_terry": 12, "outcome": 0}}, True),
+        ({"objective": "joint", "by_objective": {"bradley_terry": 12, "outcome": 1}}, False),
+        ({"objective": "bradley_terry", "by_objective": []}, True),
+    ],
+)
+def test_steps_of_a_value_learnt_from_whole_trajectories_are_flagged(batcher, manifest, is_flagged) -> None:
+    version = make_version(batcher, FakeModel(manifest=manifest))
+    said = [{"role": "user", "content": "a"}, *[{"role": "assistant", "content": "b"}] * 2]
+    items = [parse_item({"messages": messages}) for messages in (said, said[:2])]
+    expected = ("steps:uncalibrated",) if is_flagged else ()
+    found = asyncio.run(version.score(version.render(items)))
+    assert [one.flags for one in found] == [expected, ()]  # one step is the whole
+    (unasked, _) = asyncio.run(version.score(version.render(items, with_steps=False)))
+    assert unasked.flags == ()

@@ -26,6 +26,7 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     items = [_item(text, name, at if single else f"{at}/{index}") for index, text in enumerate(values)]
     return ScoreRequest(
         tuple(items),
+        steps=False,
         endpoint=endpoint_of(document),
         tags=parse_tags(document, headers),
         pointer=None if single else at,

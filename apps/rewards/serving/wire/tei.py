@@ -73,6 +73,7 @@ def _request(
 ) -> ScoreRequest:
     return ScoreRequest(
         tuple(items),
+        steps=False,
         endpoint=endpoint_of(document) if "model" in document else None,
         tags=parse_tags(document, headers),
         pointer=pointer,

@@ -156,6 +156,7 @@ def _request(
     }
     return ScoreRequest(
         tuple(items),
+        steps=False,
         endpoint=endpoint_of(document),
         tags=parse_tags(document, headers),
         pointer=pointer,
