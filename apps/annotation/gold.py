@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from apps.accounts.models import Project
 from apps.annotation.agreement_values import collect_agreement_values, group_by_question, is_disputed
+from apps.annotation.feedback.records import BY_JUDGES
 from apps.annotation.models import Annotation, Annotator, Assignment, Campaign, Item, Preference
 
 
@@ -57,7 +58,7 @@ def strict_gold_answers(
     project: Project, campaigns: Collection[str] | None = None
 ) -> dict[str, tuple[int, int]]:
     """By annotator, (right, all) of the comparisons of gold items where the annotator and the adjudication both choose
-    one trajectory over the other. campaigns: by name; None is all.
+    one trajectory over the other. campaigns: by name; None is all. Without the answers of judges.
     """
     gold = Assignment.objects.filter(item__campaign__project=project, item__purpose=Item.Purpose.GOLD)
     if campaigns:
@@ -74,7 +75,7 @@ def strict_gold_answers(
     theirs = gold.filter(is_adjudication=False, state=Assignment.State.SUBMITTED)
     found: dict[str, tuple[int, int]] = {}
     for name, item, criterion, choice in strict.filter(
-        annotation__in=_newest_annotations(theirs, "assignment")
+        annotation__in=_newest_annotations(theirs, "assignment").exclude(BY_JUDGES)
     ).values_list("annotation__assignment__annotator__name", *question, "choice"):
         if (item, criterion) in expected:
             right, of = found.get(name, (0, 0))

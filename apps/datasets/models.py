@@ -20,7 +20,7 @@ class DatasetVersion(Job):
     tasks = models.JSONField(default=dict)  # the same, in tasks
     annotators = models.JSONField(
         default=dict
-    )  # {name: {"records": n, "reliability": q of strict choices or null}}
+    )  # {name: {"records": n, "strict_reliability": q or null}}; before there was one, "reliability": agreement
     # Of train in the other splits, as workers.schema.contamination says it; None where it was frozen before that.
     leaks = models.JSONField(null=True)
     usable_pairs = models.PositiveIntegerField(default=0)

@@ -9,6 +9,8 @@ from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, Traj
 from workers.schema.records import KIND_OF, record_trajectories
 from workers.schema.storage import to_builtins
 
+_LATER_FIELDS = ("criterion_weight",)  # not in the digests of earlier versions
+
 
 def record_task(record: FeedbackRecord) -> str:
     return record_trajectories(record)[0].task.id
@@ -26,7 +28,8 @@ def is_usable_pair(record: FeedbackRecord) -> bool:
 def record_digest(record: FeedbackRecord) -> bytes:
     """SHA-256 of the record's content; of a trajectory its task, steps and outcome.
 
-    Excludes what depends on the installation (row ids) or on other records (strict_reliability).
+    Excludes what depends on the installation (row ids) or on other records (strict_reliability), and, where it is
+    not known, what earlier versions did not store: the same feedback keeps its hash.
     """
     content: dict[str, Any] = {"kind": KIND_OF[type(record)]}
     for name in record.__struct_fields__:
@@ -35,7 +38,7 @@ def record_digest(record: FeedbackRecord) -> bytes:
             content[name] = _identity(value)
         elif name == "trajectories":
             content[name] = [_identity(trajectory) for trajectory in value]
-        elif name != "strict_reliability":
+        elif name != "strict_reliability" and (value is not None or name not in _LATER_FIELDS):
             content[name] = to_builtins(value)
     return hashlib.sha256(_encoded(content)).digest()
 
@@ -64,7 +67,11 @@ class AnnotatorCounts:
 
     def people(self, reliability: dict[str, float]) -> dict[str, dict[str, Any]]:
         return {
-            name: {"records": n, "reliability": reliability.get(name), "origins": sorted(self.origins[name])}
+            name: {
+                "records": n,
+                "strict_reliability": reliability.get(name),
+                "origins": sorted(self.origins[name]),
+            }
             for name, n in sorted(self.annotators.items())
         }
 

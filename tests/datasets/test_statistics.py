@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from apps.datasets.statistics import content_hash, is_usable_pair, record_digest
-from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
+from workers.schema import Part, PreferenceRecord, ScoreRecord, Step, Task, Trajectory
 
 
 def trajectory(text: str, **fields: object) -> Trajectory:
@@ -41,6 +41,19 @@ def test_the_digest_sees_what_was_said() -> None:
         replace(preference_record, a=preference_record.b, b=preference_record.a),
     ]
     assert len({record_digest(each) for each in [preference_record, *others]}) == len(others) + 1
+
+
+def test_a_score_without_a_weight_has_the_digest_that_it_had_before_there_were_weights() -> None:
+    score = ScoreRecord(
+        trajectory=trajectory("yes"),
+        annotator="ann",
+        item="1",
+        criterion="polite",
+        value=1.0,
+        scale=(0.0, 1.0),
+    )
+    assert record_digest(score).hex() == "44f50721e640c04d3ef94f94ac61d037ae125d9f370d3d6ade4d1bb54c06ddaa"
+    assert record_digest(replace(score, criterion_weight=1.0)) != record_digest(score)
 
 
 def test_the_hash_is_of_sets_in_splits() -> None:

@@ -31,7 +31,7 @@ def test_a_dataset_version_holds_every_record_once_and_no_task_twice(judged: Pro
     assert dataset_version.records == {"pairwise": 12}
     assert dataset_version.usable_pairs == 12
     assert dataset_version.annotators == {
-        "ann": {"records": 12, "reliability": None, "origins": ["imported"]}
+        "ann": {"records": 12, "strict_reliability": None, "origins": ["imported"]}
     }
 
 
@@ -64,7 +64,7 @@ def test_records_carry_the_annotators_strict_reliability(project: Project) -> No
     )
     dataset_version = freeze(project)
     # Everyone agrees with the others or contradicts them: q is 1, or that of 2 wrong answers, 4 / (4 + 2).
-    assert {name: annotator["reliability"] for name, annotator in dataset_version.annotators.items()} == {
+    assert {name: annotator["strict_reliability"] for name, annotator in dataset_version.annotators.items()} == {
         "ann": 1.0, "ben": 1.0, "cid": 1.0, "dov": pytest.approx(4 / 6), "eve": None,
     }  # fmt: skip
     known = {record.annotator: record.strict_reliability for record in read_dataset_records(dataset_version)}  # type: ignore[union-attr]

@@ -90,6 +90,20 @@ def test_near_copies_across_the_splits_are_shown_with_both_trajectories(
     assert reverse("trajectories:trajectory-detail", args=["desk", found["train"]]) in page
 
 
+def test_the_reliability_of_an_older_dataset_is_not_shown_as_that_of_strict_choices(
+    judged: Project, researcher_client: Client
+) -> None:
+    dataset_version = freeze(judged)
+    address = url("dataset-version-detail", dataset_version.pk)
+    old = {"ann": {"records": 12, "reliability": 0.43, "origins": ["imported"]}}
+    DatasetVersion.objects.filter(pk=dataset_version.pk).update(annotators=old)
+    page = researcher_client.get(address).content.decode()
+    assert "0.43" not in page and "frozen before reliability was estimated" in page
+    new = {"ann": {"records": 12, "strict_reliability": 0.43, "origins": ["imported"]}}
+    DatasetVersion.objects.filter(pk=dataset_version.pk).update(annotators=new)
+    assert "0.43" in researcher_client.get(address).content.decode()
+
+
 def test_without_near_copies_the_page_says_so(judged: Project, researcher_client: Client) -> None:
     DatasetVersion.objects.filter(pk=freeze(judged).pk).update(leaks={"near_copies": 0, "of": 4, "pairs": []})
     page = researcher_client.get(

@@ -13,7 +13,7 @@ from apps.annotation.agreement import agreement
 from apps.annotation.feedback.exports import export_jsonl
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.feedback.services import import_feedback
-from apps.annotation.gold import gold_accuracies
+from apps.annotation.gold import gold_accuracies, strict_gold_answers
 from apps.annotation.models import Annotation, Assignment, Campaign, Item, Participation
 from apps.annotation.quality import undecided_items
 from apps.core.errors import Conflict, Forbidden
@@ -171,6 +171,22 @@ def test_whoever_is_too_often_wrong_is_paused_until_let_go_on(
     assert Participation.objects.get().gold_counted_from is not None
     with pytest.raises(Conflict, match="not paused"):
         services.resume_annotator(campaign=campaign, annotator=hers, by=researcher)
+
+
+def test_strict_answers_to_gold_are_those_of_people(
+    campaign: Campaign, annotator: User, other_annotator: User, researcher: User
+) -> None:
+    for number in range(2):
+        known(campaign, f"known {number}", researcher)
+        rows.pair(campaign, f"work {number}")
+    always_gold(campaign)
+    for choice in ("a", "b"):
+        rows.submit(rows.leased(campaign, annotator), annotator, choice)
+    said = rows.submit(rows.leased(campaign, other_annotator), other_annotator, "a")
+    assert strict_gold_answers(campaign.project) == {"ann@example.org": (1, 2), "ben@example.org": (1, 1)}
+    Annotation.objects.filter(pk=said.pk).update(origin="judge")
+    assert strict_gold_answers(campaign.project, ["Which is better"]) == {"ann@example.org": (1, 2)}
+    assert strict_gold_answers(campaign.project, ["Another"]) == {}
 
 
 def test_a_few_answers_say_nothing_of_anybody(campaign: Campaign, annotator: User, researcher: User) -> None:
