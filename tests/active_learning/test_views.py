@@ -84,6 +84,12 @@ def test_what_it_says_of_the_wish(
     assert words in page.get(_url("plan-status", campaign)).content.decode()
 
 
+def test_without_a_curve_the_page_says_why(page: Client, plan: SelectionPlan, campaign: Campaign) -> None:
+    chose(plan, curve=None, withheld=9, seen_unknown=True)
+    said = page.get(_url("plan-status", campaign)).content.decode()
+    assert "is unknown here" in said and "too few comparisons" not in said
+
+
 def test_now(page: Client, plan: SelectionPlan, campaign: Campaign) -> None:
     chose(plan)
     assert "being ranked again" in page.post(_url("plan-now", campaign), follow=True).content.decode()

@@ -136,5 +136,6 @@ def _rank_and_estimate(
     return chosen, {
         "curve": None if curve is None else dataclasses.asdict(curve),
         "withheld": len(comparisons) - len(fresh),
+        "seen_unknown": seen is None,
         "prior_variance": None if posterior is None else posterior.variance,
     }

@@ -50,7 +50,10 @@ def main() -> int:
         help="records that the model or its parents were trained on",
     )
     parser.add_argument(
-        "--unknown", action="append", default=[], help="a parent whose training data is unknown"
+        "--unknown",
+        action="append",
+        default=[],
+        help="a model, itself or a parent, whose training data is unknown",
     )
     parser.add_argument("--out", type=Path, required=True, action="append", help="where the report goes")
     parser.add_argument("--device", default="cpu")
@@ -84,8 +87,10 @@ def _evaluate(arguments: argparse.Namespace) -> None:
         records = list(read_records(data))
         report = evaluate(scorer, records, validation=list(read_records(validation)) if validation else [])
         if arguments.seen or arguments.unknown:
-            seen = chain.from_iterable(read_records(path) for path in arguments.seen)
-            leaks = find_contamination(seen, records) | {"unknown": arguments.unknown}
+            leaks: dict[str, Any] = {"unknown": arguments.unknown}
+            if arguments.seen:
+                seen = chain.from_iterable(read_records(path) for path in arguments.seen)
+                leaks |= find_contamination(seen, records)
             report = with_leaks(report, leaks)
         if other is not None:
             report["against"] = compare(scorer, other, records)

@@ -39,6 +39,8 @@ def _leak(report: dict[str, Any]) -> list[dict[str, str]]:
     if not leaks:
         return []
     near_tasks, of_tasks = leaks.get("near_tasks", 0), leaks.get("of_tasks", 0)  # not in older reports
+    if "near_copies" not in leaks:  # nothing to compare with is known
+        return []
     many_copies = leaks["near_copies"] > _LEAKED * leaks["of"]
     if not (leaks["tasks"] or many_copies or near_tasks > _LEAKED * of_tasks):
         return []
@@ -66,8 +68,7 @@ def _unchecked(report: dict[str, Any]) -> list[dict[str, str]]:
     if not models:
         return []
     sentence = (
-        f"The model was fine-tuned from {', '.join(models)}, whose training data is unknown here: it may have seen "
-        "the test split."
+        f"The training data of {', '.join(models)} is unknown here: the model may have seen the test split."
     )
     return [_named("unchecked", sentence)]
 

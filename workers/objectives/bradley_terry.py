@@ -44,13 +44,17 @@ def tie_loss(a: Tensor, b: Tensor, tie_threshold: Tensor) -> Tensor:
     return -(both + torch.expm1(2 * tie_threshold).log())
 
 
-def davidson_log_probabilities(a: Tensor, b: Tensor, log_nu: Tensor, threshold: Tensor | None) -> Tensor:
+def davidson_log_probabilities(
+    a: Tensor, b: Tensor, log_nu: Tensor, threshold: Tensor | None, margin: Tensor | float = 0.0
+) -> Tensor:
     """[4, ...]: log P of a, b, tie and both-bad, which sum to 1.
 
     Both-bad: neither is acceptable, s(threshold - a) s(threshold - b), independently; 0 without a threshold. Otherwise
-    a : b : tie = e^a : e^b : nu e^((a + b) / 2) (Davidson 1970), so that a - b is the log odds of a against b.
+    a : b : tie = e^a : e^b : nu e^((a + b) / 2) (Davidson 1970), so that a - b is the log odds of a against b;
+    margin: taken from a there, not where it is about being acceptable.
     """
-    logits = torch.stack([a, b, log_nu + (a + b) / 2])
+    ahead = a - margin
+    logits = torch.stack([ahead, b, log_nu + (ahead + b) / 2])
     decided = logits - logits.logsumexp(0)
     if threshold is None:
         return torch.cat([decided, torch.full_like(decided[:1], -math.inf)])
@@ -137,7 +141,7 @@ class BradleyTerry(Objective):
         chosen, other = torch.where(choice == 1, b, a), torch.where(choice == 1, a, b)
         loss = preference_loss(chosen, other, margin, q, eta, self.recipe.label_smoothing)
         if self.recipe.ties == "davidson":
-            loss = self._davidson(chosen - margin * (choice <= 1), other, choice, q)
+            loss = self._davidson(chosen, other, margin * (choice <= 1), choice, q)
         elif self.tie is not None:
             loss = torch.where(choice == 2, tie_loss(a, b, eta), loss)
         if self.threshold is not None and self.recipe.ties == "rao_kupper":
@@ -148,10 +152,10 @@ class BradleyTerry(Objective):
             loss = loss + self._prior(records, self.annotator).unsqueeze(-1)
         return loss + self.recipe.centring * (a + b).square()
 
-    def _davidson(self, chosen: Tensor, other: Tensor, choice: Tensor, q: Tensor) -> Tensor:
+    def _davidson(self, chosen: Tensor, other: Tensor, margin: Tensor, choice: Tensor, q: Tensor) -> Tensor:
         """With the chosen one as the first: `b` is then its mirror image."""
         log_nu = chosen.new_full((), -math.inf) if self.tie is None else self.tie
-        log_probabilities = davidson_log_probabilities(chosen, other, log_nu, self.threshold)
+        log_probabilities = davidson_log_probabilities(chosen, other, log_nu, self.threshold, margin)
         place = torch.where(choice <= 1, 0, choice).expand_as(chosen)
         return davidson_loss(log_probabilities, place, q, self.recipe.label_smoothing)
 

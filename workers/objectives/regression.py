@@ -34,7 +34,8 @@ class Regression(Objective):
 
     Without such a criterion, scores train the criterion head, and where there are no ratings the reward too: each by
     the weight of its criterion (`criteria_weights`, or the record's), relative to the mean weight; below 0 by the place
-    from the top of the scale. `neutral` criteria, whose weight is not known, train only the criterion head.
+    from the top of the scale. `neutral` criteria, whose weight is not known, train only the criterion head. Where no
+    weight is known at all, as in data without a rubric, each is taken for one where more is better (`assumed`).
     """
 
     name = "regression"
@@ -49,14 +50,15 @@ class Regression(Objective):
         self.mean_weight = sum(map(abs, known)) / len(known) if known else 1.0
         names = {str(example.criterion) for example in scores if self._weight(example) is None}
         teaches = self.criterion is None and not self.has_ratings
-        self.neutral = sorted(names) if teaches else []
-        if self.neutral and not known and recipe.objective == self.name:
+        is_alone = teaches and not known and recipe.objective == self.name
+        if is_alone and scores and not names:
             raise RewardError(
-                f"nothing says whether more is better or worse by {', '.join(self.neutral)}; set criteria_weights in "
-                "the recipe, such as {correct = 1.0, harmful = -1.0}, give the campaign a rubric with weights and "
-                "freeze again, or name one criterion as `criterion`.",
+                "every criterion has the weight 0, so that no score trains the reward; set criteria_weights in the "
+                "recipe, such as {correct = 1.0, harmful = -1.0}, or name one criterion as `criterion`.",
                 pointer="/criteria_weights",
             )
+        self.assumed = sorted(names) if is_alone else []
+        self.neutral = sorted(names) if teaches and not is_alone else []
         self.scale = nn.Parameter(torch.tensor([0.0]))  # softplus(0) = 0.69
         self.offset = nn.Parameter(torch.tensor([0.5]))
 
@@ -82,14 +84,16 @@ class Regression(Objective):
         if self.criterion is not None:
             return squared_error(rewards, place)
         by_criterion = rewards.new_tensor([example.criterion is not None for example in batch.examples])
-        weight = rewards.new_tensor([self._weight(example) or 0.0 for example in batch.examples])
+        weights = [self._weight(example) for example in batch.examples]
+        unknown = 1.0 if self.assumed else 0.0
+        weight = rewards.new_tensor([unknown if each is None else each for each in weights])
         own = by_criterion.unsqueeze(-1) * squared_error(batch.scores(), place)
         counts = 1 - by_criterion if self.has_ratings else weight.abs() / self.mean_weight
         wanted = torch.where(weight < 0, 1 - place, place)
         return own + counts.unsqueeze(-1) * squared_error(rewards, wanted)
 
     def _weight(self, example: Example) -> float | None:
-        """1 for a rating."""
+        """1 for a rating; None where it is not known."""
         record = _record(example)
         if isinstance(record, RatingRecord):
             return 1.0

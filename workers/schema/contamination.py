@@ -1,7 +1,7 @@
 """Train/test contamination: tasks on both sides, and near-copies of trajectories."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ _BANDS = 16
 _SIMILAR = 0.8
 _WORDS = 5  # in a shingle
 _SHOWN = 20
+_PROMPT_WORDS = 2000  # of a prompt, the first: a task keeps four bytes for each
 _TEMPLATE_TASKS, _TEMPLATE_SHARE = 3, 0.1  # of training tasks: more with a shingle make it part of a template
 Signature = NDArray[np.uint64]
+Shingles = NDArray[np.uint32]
 
 
 def find_contamination(train: Iterable[FeedbackRecord], held_out: Iterable[FeedbackRecord]) -> dict[str, Any]:
@@ -24,9 +26,9 @@ def find_contamination(train: Iterable[FeedbackRecord], held_out: Iterable[Feedb
     near_tasks: n, of_tasks: held-out tasks, task_pairs: as pairs}.
 
     Near-copies: estimated Jaccard similarity of five-word shingles of the agent's messages and actions of at least 0.8
-    (MinHash, Broder 1997; found by banding, Indyk & Motwani 1998). near_tasks: the same of what the user wrote before
-    the agent's first step, without what many training tasks have, of held-out tasks that are not in `tasks`. Texts of
-    fewer than five words are not counted: short answers are similar by chance.
+    (MinHash, Broder 1997; found by banding, Indyk & Motwani 1998). near_tasks: the same of the first 2,000 words that
+    the user wrote before the agent's first step, without what many training tasks have, of held-out tasks that are not
+    in `tasks`. Texts of fewer than five words are not counted: short answers are similar by chance.
     """
     ours, theirs = _Signatures(train), _Signatures(held_out)
     tasks = ours.tasks & theirs.tasks
@@ -72,24 +74,25 @@ def _near_pairs(
 
 def signature(text: str) -> Signature | None:
     """[128]: the smallest value of each of as many random hashes over the text's shingles; None for too few words."""
-    values = _shingle_values(text)
+    values = _shingle_values(text.split())
     return _smallest(values) if len(values) else None
 
 
-def _shingle_values(text: str) -> Signature:
+def _shingle_values(words: Sequence[str]) -> Shingles:
     """A number for each distinct shingle."""
-    words = text.split()
     shingles = {" ".join(words[start : start + _WORDS]) for start in range(len(words) - _WORDS + 1)}
     numbers = (
         int.from_bytes(hashlib.blake2b(shingle.encode(), digest_size=4).digest(), "big")
         for shingle in shingles
     )
-    return np.fromiter(numbers, dtype=np.uint64, count=len(shingles))
+    return np.fromiter(numbers, dtype=np.uint32, count=len(shingles))
 
 
-def _smallest(values: Signature) -> Signature:
+def _smallest(values: Shingles) -> Signature:
     # Multiply-shift (Dietzfelbinger et al. 1997): the product wraps at 2^64, its upper half is the hash.
-    smallest: Signature = (values[:, None] * _FACTORS[None] + _TERMS[None] >> np.uint64(32)).min(0)
+    smallest: Signature = (
+        values[:, None].astype(np.uint64) * _FACTORS[None] + _TERMS[None] >> np.uint64(32)
+    ).min(0)
     return smallest
 
 
@@ -120,27 +123,28 @@ class _Signatures:
 
     def __init__(self, records: Iterable[FeedbackRecord]) -> None:
         self.trajectories: dict[str, Signature | None] = {}
-        self.shingles: dict[str, Signature] = {}
+        self.shingles: dict[str, Shingles] = {}
         for trajectory in (side for record in records for side in record_trajectories(record)):
             key = trajectory.content_hash
             if key not in self.trajectories:
                 self.trajectories[key] = signature(agent_text(trajectory))
             if trajectory.task.id not in self.shingles:
-                self.shingles[trajectory.task.id] = _shingle_values(prompt_text(trajectory))
+                words = prompt_text(trajectory).split(None, _PROMPT_WORDS)[:_PROMPT_WORDS]
+                self.shingles[trajectory.task.id] = _shingle_values(words)
 
     @property
     def tasks(self) -> set[str]:
         return set(self.shingles)
 
-    def template(self) -> Signature:
+    def template(self) -> Shingles:
         """Shingles that are in the prompts of many tasks: instructions or a policy that say nothing of a single one."""
         if not self.shingles:
-            return np.array([], dtype=np.uint64)
+            return np.array([], dtype=np.uint32)
         found, counts = np.unique(np.concatenate(list(self.shingles.values())), return_counts=True)
-        template: Signature = found[counts > max(_TEMPLATE_TASKS, _TEMPLATE_SHARE * len(self.shingles))]
+        template: Shingles = found[counts > max(_TEMPLATE_TASKS, _TEMPLATE_SHARE * len(self.shingles))]
         return template
 
-    def prompts(self, template: Signature) -> dict[str, Signature | None]:
+    def prompts(self, template: Shingles) -> dict[str, Signature | None]:
         """By task, the signature of its prompt without the template; None where nothing is left."""
         own = {task: np.setdiff1d(values, template) for task, values in self.shingles.items()}
         return {task: _smallest(values) if len(values) else None for task, values in own.items()}

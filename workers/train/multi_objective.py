@@ -1,6 +1,7 @@
 """A reward model with the objectives that train it: what one optimiser step computes."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -53,8 +54,10 @@ class MultiObjectiveModule(nn.Module):
             name: weight * sum(counts.values()) / max(1, counts[name])
             for name, weight in self.weights.items()
         }
+        # Where scores are all there is, they train the reward as with the objective `regression`.
+        own = replace(recipe, objective="regression") if list(self.weights) == ["regression"] else recipe
         parts: dict[str, Objective] = {
-            name: objective_class(name)(recipe, examples.by_objective(name)) for name in self.weights
+            name: objective_class(name)(own, examples.by_objective(name)) for name in self.weights
         }
         labels = [part.labels(examples.by_objective(name)) for name, part in parts.items()]
         self.model = build(
@@ -96,6 +99,11 @@ class MultiObjectiveModule(nn.Module):
         """Criteria of rubric scores that do not train the reward, since nothing says whether more is better."""
         objective = dict(self.parts.items()).get("regression")
         return objective.neutral if isinstance(objective, Regression) else []
+
+    def assumed_criteria(self) -> list[str]:
+        """Criteria of rubric scores by which more is taken to be better, since no weight of any is known."""
+        objective = dict(self.parts.items()).get("regression")
+        return objective.assumed if isinstance(objective, Regression) else []
 
     def adversaries(self) -> list[str]:
         """Annotators who say the opposite more often than not: q below one half, learnt or in the records."""

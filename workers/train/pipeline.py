@@ -148,6 +148,7 @@ class TrainingPipeline:
             "reward": reward,
             "reliabilities": trainer.module.reliabilities(),
             "neutral_criteria": trainer.module.neutral_criteria(),
+            "assumed_criteria": trainer.module.assumed_criteria(),
             "adversaries": trainer.module.adversaries(),
             "generated": generated,
             "parent": self.config.parent or None,
@@ -213,6 +214,11 @@ class TrainingPipeline:
             self.events(
                 message=f"no effect on the reward, since nothing says whether more is better: {', '.join(neutral)} "
                 "(see criteria_weights)"
+            )
+        if assumed := module.assumed_criteria():
+            self.events(
+                message=f"warning: nothing says whether more is better or worse by {', '.join(assumed)}; more is taken "
+                "to be better by each (set criteria_weights in the recipe)"
             )
         seconds = self.config.budget.seconds if self.config.budget else None
         trainer = RewardTrainer(

@@ -308,6 +308,11 @@ class TestFindings:
         assert self.names(with_leaks(self.GOOD, leaks | {"near_copies": 1})) == []
         assert self.names(with_leaks(self.GOOD, leaks | {"near_copies": 0, "tasks": ["t"]})) == ["leak"]
 
+    def test_unknown_training_data(self) -> None:
+        (found,) = with_leaks(self.GOOD, {"unknown": ["p/bought@1"]})["findings"]
+        assert found["name"] == "unchecked"
+        assert found["sentence"].startswith("The training data of p/bought@1 is unknown")
+
     def test_what_did_not_fit(self) -> None:
         assert self.names({"truncated": {"n": 20, "of": 100}}) == ["truncated"]
         assert self.names({"truncated": {"n": 5, "of": 100}}) == []

@@ -262,3 +262,12 @@ def test_davidson_trains_on_all_four_answers(made, batch) -> None:
     assert float(found[3]) == pytest.approx(-float(worst[3]))
     loss.sum().backward()
     assert objective.tie.grad is not None and objective.threshold.grad is not None
+
+
+def test_the_margin_is_of_the_choice_and_not_of_being_acceptable(made, batch, make_preference) -> None:
+    """Bad with a threshold of 0: s(-1) s(0), whatever the margin is."""
+    objective, records = made("a", "both_bad", ties="davidson", margins=(1.0, 1.0, 1.0))
+    found = objective(batch("bradley_terry", records[:1], values((1.0, 0.0)))).detach()
+    bad = 0.2689414 * 0.5
+    chosen = 1 / (1 + math.exp(0.0))  # (1 - 1) - 0
+    assert float(found) == pytest.approx(-math.log(chosen * (1 - bad)), abs=1e-5)

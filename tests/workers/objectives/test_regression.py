@@ -93,7 +93,7 @@ def test_a_criterion_where_more_is_worse_counts_from_the_top_of_its_scale(make_t
     assert got == pytest.approx([(1.886294 - 0.75) ** 2, (1.886294 - 0.25) ** 2], abs=1e-5)
 
 
-def test_a_criterion_without_a_weight_is_neutral_or_asked_for(make_trajectory, recipe, batch):
+def test_a_criterion_without_a_weight_is_neutral_or_named_as_assumed(make_trajectory, recipe, batch):
     unknown = score(make_trajectory("good"), 5.0, "odd", weight=None)
     records = [unknown, score(make_trajectory("good"), 5.0)]
     one = make(recipe, records)
@@ -101,14 +101,24 @@ def test_a_criterion_without_a_weight_is_neutral_or_asked_for(make_trajectory, r
     given = {"criteria": {"odd": [[0.5], [0.0]], "polite": [[0.0], [1.0]]}}
     got = one(batch("regression", records, [(0.0, 2.0), (0.0, 2.0)], **given)).squeeze(-1).tolist()
     assert got == pytest.approx([0.25, 0.886294**2], abs=1e-5)
-    with pytest.raises(
-        RewardError, match="whether more is better or worse by odd; set criteria_weights"
-    ) as refused:
-        make(recipe, [unknown], objective="regression")
-    assert refused.value.pointer == "/criteria_weights"
+    assert one.assumed == []
+    alone = make(recipe, [unknown], objective="regression")  # as before there were weights: more is better
+    assert (alone.assumed, alone.neutral) == (["odd"], [])
+    given = {"criteria": {"odd": [[0.5]]}}
+    got = alone(batch("regression", [unknown], [(0.0, 2.0)], **given)).squeeze(-1).tolist()
+    assert got == pytest.approx([0.25 + 0.886294**2], abs=1e-5)
     assert make(recipe, [unknown], objective="joint").neutral == ["odd"]
     assert make(recipe, [unknown], criterion="odd").neutral == []
     assert make(recipe, [unknown, rating(make_trajectory("good"), accept=True)]).neutral == []
+
+
+def test_weights_of_0_alone_are_refused(make_trajectory, recipe):
+    records = [score(make_trajectory("good"), value, weight=0.0) for value in (1.0, 5.0)]
+    with pytest.raises(RewardError, match="every criterion has the weight 0") as refused:
+        make(recipe, records, objective="regression")
+    assert refused.value.pointer == "/criteria_weights"
+    assert make(recipe, records, objective="regression", criteria_weights={"polite": 2.0}).mean_weight == 2.0
+    assert make(recipe, records, objective="regression", criterion="polite").assumed == []
 
 
 def test_what_teaches_nothing(make_trajectory, recipe):

@@ -141,7 +141,7 @@ def test_what_is_not_known_is_said(run_directory, goes_on, tiny_recipe) -> None:
     said = [json.loads(line).get("message", "") for line in (again / "events.jsonl").read_text().splitlines()]
     assert "starts with the weights of p/first@1" in said
     (found,) = [finding for finding in report["findings"] if finding["name"] == "unchecked"]
-    assert "The model was fine-tuned from p/bought@1" in found["sentence"]
+    assert "The training data of p/bought@1 is unknown" in found["sentence"]
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,7 @@ class TestWhole:
             "by_objective": {"bradley_terry": 12},
             "weights": {"bradley_terry": 1.0},
             "neutral_criteria": [],
+            "assumed_criteria": [],
             "adversaries": [],
             "reliabilities": None,
             "parent": None,
@@ -110,6 +111,7 @@ class TestWhole:
         }
         manifest = load(folder / "model").manifest
         assert manifest["evaluation"]["accuracy"] == report["preference"]["accuracy"]
+        assert manifest["by_objective"] == {"bradley_terry": 12}
         assert manifest["snapshot"] == {"name": "p/d@1", "hash": "h"}
         said = events(folder)
         assert said[-1]["progress"] == {"done": 12, "total": 12}
