@@ -237,5 +237,5 @@ def test_names_of_the_other_are_answered_like_names_of_nobody(
             found.append(f"{error.value.status} {error.value.pointer} {error.value.message}")
         return found
 
-    as_nobodys = [error.replace("elsewhere", "nobody").replace("base", "none") for error in errors(theirs)]
-    assert as_nobodys == errors(nobodys)
+    renamed = [error.replace("elsewhere", "nobody").replace("base", "none") for error in errors(theirs)]
+    assert renamed == errors(nobodys)

@@ -488,20 +488,3 @@ def test_agent_reward_bench_ties_what_is_seen_to_the_action_before_it() -> None:
 
 def test_the_documented_table_is_the_one_formats_are_found_by() -> None:
     assert formats.table() in (Path(__file__).parents[2] / "docs" / "trajectories.md").read_text()
-
-
-@pytest.mark.parametrize(
-    "about",
-    [
-        {"choices": ["yes", "no"], "answer": 1},
-        {"response": 0.5},
-        {"response": {"grade": "A"}},
-        {"choices": [{"key": "A"}]},
-    ],
-)
-def test_choices_of_a_question_and_grades_are_metadata(about):
-    document = {
-        "messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "yes"}]
-    } | about
-    found = formats.FORMATS["openai"].read(document)
-    assert len(found.steps) == 2 and found.metadata == about

@@ -199,3 +199,20 @@ def test_the_zip_of_a_mac_in_the_data(project: Project, shared_data: Path) -> No
     raw = (shared_data / "cases/import/zip_macosx.zip").read_bytes()
     result = services.import_trajectories(project=project, stream=io.BytesIO(raw), by=None)
     assert result.created and not result.rejected
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"choices": ["yes", "no"], "answer": 1},
+        {"response": 0.5},
+        {"response": {"grade": "A"}},
+        {"choices": [{"key": "A"}]},
+    ],
+)
+def test_choices_of_a_question_and_grades_are_metadata(about: dict[str, object]) -> None:
+    document = {
+        "messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "yes"}]
+    } | about
+    found = formats.FORMATS["openai"].read(document)
+    assert len(found.steps) == 2 and found.metadata == about

@@ -27,7 +27,7 @@ _EDGE = TextPattern(rf"\A\s*(?:(?:{any_of(TOKENIZER_MARKS)})\s*)*")
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _TemplateTexts:
     """What a folder's template makes of conversations of known words. texts: with a system message, and without.
     opening: what it writes after a user's last word where the agent is to answer. result: before a tool's result, if
     it shows one; resumed: between that and the agent's next words."""
@@ -43,11 +43,11 @@ def policy_format(name: str) -> ChatFormat:
     """Raises RewardError for a folder without a chat template, or with one that marks no turns."""
     if (known := named_format(name)) is not None:
         return known
-    shown = _shown(Path(name))
+    shown = _rendered_by(Path(name))
     return detect_format(shown.texts[0]) or _derived(name, shown)
 
 
-def _shown(folder: Path) -> _Shown:
+def _rendered_by(folder: Path) -> _TemplateTexts:
     from transformers import AutoTokenizer
 
     if not folder.is_dir():
@@ -67,7 +67,7 @@ def _shown(folder: Path) -> _Shown:
         )
     results = _rendered(tokenizer, [*messages[1:3], {"role": "tool", "content": _RESULT}, messages[4]])
     result, _, after = results.partition(_RESULT)
-    return _Shown(
+    return _TemplateTexts(
         [text for text in texts if text],
         opening=prompt.rpartition(_WORDS[3])[2],
         result=result.rpartition(_WORDS[2])[2] if after else "",
@@ -86,7 +86,7 @@ def _rendered(tokenizer: Any, messages: list[dict[str, str]], **options: Any) ->
     return text if edge is None else text[edge.end() :]
 
 
-def _derived(name: str, shown: _Shown) -> ChatFormat:
+def _derived(name: str, shown: _TemplateTexts) -> ChatFormat:
     """What stands between the words of each role begins the turn of the next one."""
     stretches = [stretch for text in shown.texts for stretch in _stretches(text)]
     closing = next((mark.strip() for before, mark, role in stretches if not role), "")

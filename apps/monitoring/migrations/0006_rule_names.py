@@ -19,7 +19,7 @@ RENAMED = {
 def rename(apps: Any, names: dict[str, str]) -> None:
     alerts, monitors = apps.get_model("monitoring", "Alert"), apps.get_model("monitoring", "Monitor")
     for old, new in names.items():
-        # A rule of people's may have the new name already: its alerts stay, and so do those of the old name beside them.
+        # A rule that someone wrote may have the new name already: both its alerts and those of the old name stay.
         twins = alerts.objects.filter(
             endpoint=OuterRef("endpoint"), version=OuterRef("version"), run=OuterRef("run"), rule=new
         )
