@@ -6,7 +6,7 @@ MEANINGS = {
     "uncertain": "The ensemble's members disagree about this input.",
     "out_of_distribution": "The input is unlike the model's training data.",
     "template_rewrites": "The model's chat template changes earlier steps when the next one comes.",
-    "steps:uncalibrated": "Step rewards were learnt from comparisons of whole trajectories: they say no step's credit.",
+    "steps:uncalibrated": "Learnt from comparisons of whole trajectories: the step rewards do not measure credit.",
     "canary": "The candidate of an open release scored it.",
     "template_in_text": "Marks of a chat template or of a tool call stand in a text and were scored as text.",
     "template_lossy": "The chat template that rendered the text does not keep all of a conversation.",

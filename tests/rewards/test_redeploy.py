@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from django.test import Client
 
 from apps.accounts.models import Project
 from apps.accounts.services import create_project
@@ -131,3 +132,14 @@ def test_a_component_of_another_type_keeps_its_name() -> None:
         ("helpful", None),
     ]
     assert found.gates == {"helpful"}
+
+
+def test_a_release_needs_another_revision(project: Project, settings: Any, researcher_client: Client) -> None:
+    composed(project, settings)
+    page = "/p/desk/endpoints/e/release/start/"
+    empty = researcher_client.get(page).content.decode()
+    assert "No other revision" in empty and 'href="/p/desk/endpoints/deploy/"' in empty
+    assert "Start release" not in empty
+    put_spec(project=project, endpoint_name="e", spec=SPEC, by=None)
+    full = researcher_client.get(page).content.decode()
+    assert "No other revision" not in full and "Start release" in full
