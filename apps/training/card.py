@@ -94,7 +94,7 @@ def _evaluation(source: str, report: dict[str, Any]) -> list[str]:
     return [
         f"On `{source}`. {summarize(report).sentence}",
         "\n".join(rows),
-        "Intervals are 95 %, by a bootstrap over tasks.",
+        "Intervals are 95 %, by task: Wilson's with cluster-robust errors for shares, a bootstrap for other numbers.",
     ]
 
 

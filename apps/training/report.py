@@ -19,9 +19,10 @@ BASELINES = {
     "most_common": "most frequent step",
 }
 COMPARISONS = "Held-out comparisons"
+SINGLE_SCORES = "Held-out comparisons, by single scores"
 _CAVEATS = ("chance", "unchecked")
 MIN_TASKS = 10  # below, no conclusion is drawn, as in `workers.evaluate.bootstrap`
-_SHARES = ("preference", "steps")  # parts of a report whose results are shares, shown in percent
+_SHARES = ("preference", "pointwise", "steps")  # parts of a report whose results are shares, shown in percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +141,24 @@ def measures(report: dict[str, Any] | None) -> list[Measure]:
     found = []
     if preference := measured(report):
         formula = "Share of comparisons in which the winner's reward is higher; equal rewards count one half"
+        if report.get("generative"):
+            formula = (
+                "Both trajectories judged together, in both orders, as /compare does: share of comparisons in which "
+                "the winner's mean probability is higher; equal ones count one half"
+            )
         found.append(
             _measure(
                 "preference", COMPARISONS, "Accuracy", formula, preference, "accuracy", "comparisons", 0.5
             )
+        )
+    if generative := report.get("generative"):
+        formula = (
+            "Each trajectory scored on its own, as /score does for trainers: share of the same comparisons in which "
+            "the winner's score is higher; equal scores count one half"
+        )
+        part = generative["pointwise"]
+        found.append(
+            _measure("pointwise", SINGLE_SCORES, "Accuracy", formula, part, "accuracy", "comparisons", 0.5)
         )
     if outcome := report.get("outcome"):
         formula = "AUC: the probability that a success has a higher reward than a failure"
@@ -263,7 +278,11 @@ def summarize(report: dict[str, Any]) -> ReportSummary:
         if finding["name"] != "chance" or finding.get("kind", "preference") != found[0].kind
     ]
     is_bad = any(finding["name"] not in _CAVEATS for finding in others)
-    sentences = [first.sentence, *(finding["sentence"] for finding in others)]
+    sentences = [
+        first.sentence,
+        *(_single_scores(measure) for measure in found if measure.kind == "pointwise"),
+        *(finding["sentence"] for finding in others),
+    ]
     return ReportSummary("bad" if is_bad else first.tone, " ".join(sentences))
 
 
@@ -285,6 +304,15 @@ def _summarize_measure(measure: Measure, report: dict[str, Any]) -> ReportSummar
     beats = " and beats every trivial baseline" if measure.baselines else ""
     annotators = _annotators(report) if measure.title == COMPARISONS else ""
     return ReportSummary("good", f"{result}{beats}.{annotators}")
+
+
+def _single_scores(measure: Measure) -> str:
+    """Of a generative model, next to what it reaches where two trajectories are judged together."""
+    interval = f" (95 % interval {measure.shown_interval})" if measure.interval else ""
+    return (
+        f"That is with both trajectories judged together; by single scores, which trainers get, it is correct on "
+        f"{measure.shown_value} of {measure.n}{interval}."
+    )
 
 
 def _result_in_words(measure: Measure) -> str:

@@ -273,6 +273,30 @@ def test_a_judge_that_writes_is_asked_in_both_orders_and_drawn(project: Project)
     assert reinforcement_charts(report(0.7, (0.6, 0.8))) == {}
 
 
+@pytest.mark.django_db
+def test_a_judge_that_writes_is_shown_by_comparisons_and_by_single_scores(project: Project) -> None:
+    given = report(0.85, (0.8, 0.9))
+    alone = {"accuracy": 0.6, "interval": [0.52, 0.68], "n": 50, "tasks": 25, "baselines": {}}
+    together = given["preference"] | {"consistency": 0.9, "consistency_interval": [0.82, 0.95]}
+    given["generative"] = {
+        "pairwise": together,
+        "pointwise": alone,
+        "difference": 0.25,
+        "interval": [0.1, 0.4],
+    }
+    first, second = measures(given)
+    assert (
+        (first.value, second.value) == (0.85, 0.6)
+        and "/compare" in first.formula
+        and "/score" in second.formula
+    )
+    sentence = "by single scores, which trainers get, it is correct on 60.0 % of 50 (95 % interval [52.0 %, 68.0 %])."
+    assert sentence in summarize(given).sentence and summarize(given).tone == "good"
+    page = render_to_string("training/_report.html", report_context(given, project) | {"project": project})
+    assert "Both orders agree on 90.0 %" in page and "[82.0 %, 95.0 %]" in page
+    assert "Judged together less by single scores: 25.0 %" in page
+
+
 def test_worse_and_not_shown_look_different(project: Project) -> None:
     given = report(0.65, (0.6, 0.7), beaten=False)
     given["preference"]["baselines"]["longest"] = {

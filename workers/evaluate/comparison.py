@@ -17,10 +17,19 @@ _SHOWN = 20
 
 
 def compare(scorer: RecordScorer, other: RecordScorer, records: Sequence[FeedbackRecord]) -> dict[str, Any]:
-    """{difference, interval, n, tasks, flips: {won, lost, examples}, distance}: ours minus `other`, paired, by task."""
+    """{difference, interval, n, tasks, flips: {won, lost, examples}, distance}: ours minus `other`, paired, by task.
+
+    pointwise, where either model judges two trajectories together: {difference, interval, n} of single scores.
+    """
     ours, theirs = scorer(records), other(records)
     by = scorer.model.compared_by
-    compared = compare_predictions(predictions(ours, by), predictions(theirs, by))
+    first, second = predictions(ours, by), predictions(theirs, by)
+    compared = compare_predictions(first, second)
+    if any(prediction.compared for prediction in (*first, *second)):
+        alone = compare_predictions(
+            [prediction.pointwise for prediction in first], [prediction.pointwise for prediction in second]
+        )
+        compared["pointwise"] = {key: alone[key] for key in ("difference", "interval", "n")}
     return compared | {"distance": reward_distance(ours, theirs)}
 
 

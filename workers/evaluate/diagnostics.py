@@ -11,6 +11,7 @@ _KINDS = (
     ("outcome", "outcomes", 0.5),
     ("scores", "ratings and scores", 0.0),
 )
+_POINTWISE = ("pointwise", "comparisons by single scores", 0.5)  # of a generative model
 _WHY_CHANCE = (
     "there are too few of them, their labels are as inconsistent as shuffled ones, or the input of the model lacks the "
     "needed information."
@@ -76,8 +77,9 @@ def _unchecked(report: dict[str, Any]) -> list[dict[str, str]]:
 def _chance(report: dict[str, Any]) -> list[dict[str, str]]:
     """For each type of feedback: no better than chance, or, for steps, than the most common label."""
     found = []
-    for kind, what, chance in _KINDS:
-        part = report.get(kind) or {}
+    for kind, what, chance in (*_KINDS, _POINTWISE):
+        of = (report.get("generative") or {}) if kind == "pointwise" else report
+        part = of.get(kind) or {}
         between = part.get("interval")
         if between is None or _has_few_tasks(part):
             continue

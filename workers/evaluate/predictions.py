@@ -20,10 +20,13 @@ BATCH_TOKENS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class ScoredRecord:
-    """scores: of the record's trajectories, in its order."""
+    """scores: of the record's trajectories, each on its own, in its order. compared: by a generative model, which
+    judges the two trajectories of a comparison together; None by other models, and for records that are no comparison.
+    """
 
     record: Any
     scores: tuple[ModelScore, ...]
+    compared: "PairComparison | None" = None
 
     @property
     def task(self) -> str:
@@ -60,19 +63,18 @@ class RecordScorer:
         for batch in _by_tokens(new):
             found = self.model.score(batch, cache=self._cache, criteria=names)
             self._scores |= {item.key: score for item, score in zip(batch, found, strict=True)}
-        return [ScoredRecord(record, self._scores_of(record)) for record in kept]
+        return [self._scored(record) for record in kept]
 
-    def _scores_of(self, record: FeedbackRecord) -> tuple[ModelScore, ...]:
-        """A model that compares is asked to: the difference of the rewards is its log-odds. One that follows principles
-        is asked by the record's own."""
+    def _scored(self, record: FeedbackRecord) -> ScoredRecord:
+        """A model that compares is asked to, as well. One that follows principles is asked by the record's own."""
         scores = tuple(map(self._score, record_trajectories(record)))
         by = getattr(record, "criterion", None)
         if isinstance(self.model, LoadedModel) or by not in self.model.compared_by:
-            return scores
-        if not isinstance(record, PreferenceRecord):
-            return scores if by not in self.model.criteria else self._scores_by(by, record, scores)
-        half = self._compare(record).log_odds / 2
-        return dataclasses.replace(scores[0], raw=half), dataclasses.replace(scores[1], raw=-half)
+            return ScoredRecord(record, scores)
+        if by in self.model.criteria:
+            scores = self._scores_by(by, record, scores)
+        compared = self._compare(record) if isinstance(record, PreferenceRecord) else None
+        return ScoredRecord(record, scores, compared)
 
     def _scores_by(
         self, criterion: str, record: FeedbackRecord, scores: Sequence[ModelScore]
@@ -86,12 +88,6 @@ class RecordScorer:
             odds = self._by[key]
             found.append(dataclasses.replace(score, raw=odds, criteria={criterion: logistic(odds)}))
         return tuple(found)
-
-    def compared(
-        self, records: Iterable[PreferenceRecord]
-    ) -> list[tuple[PreferenceRecord, "PairComparison"]]:
-        """What a model that writes says of pairs; each is asked about once."""
-        return [(record, self._compare(record)) for record in records]
 
     def _compare(self, record: PreferenceRecord) -> "PairComparison":
         by = record.criterion if record.criterion in self.model.criteria else None
@@ -169,4 +165,4 @@ def on_reward_scale(scored: ScoredRecord, median: float, std: float) -> ScoredRe
         )
         for score in scored.scores
     ]
-    return ScoredRecord(scored.record, tuple(moved))
+    return ScoredRecord(scored.record, tuple(moved), scored.compared)

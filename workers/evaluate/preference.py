@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,19 +25,33 @@ from workers.evaluate.ranks import spearman
 from workers.schema import PreferenceRecord, RankingRecord
 from workers.schema.records import record_trajectories
 
+if TYPE_CHECKING:  # it takes seconds to import
+    from workers.models.generative.model import PairComparison
+
 BASELINES = ("longer", "shorter", "fewer_steps")
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """A comparison with what the model gave both. length: characters of the agent's own words; steps: agent steps; std:
-    the spread of the ensemble's heads."""
+    the spread of the ensemble's heads.
+
+    compared: of a generative model, which judged both together; `raw` is then half of its log-odds either way, and
+    `single` what it gave each on its own.
+    """
 
     record: PreferenceRecord
     raw: tuple[float, float]
     length: tuple[int, int]
     steps: tuple[int, int]
     std: tuple[float | None, float | None] = (None, None)
+    compared: "PairComparison | None" = None
+    single: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def pointwise(self) -> "Prediction":
+        """The same comparison by the scores of each trajectory on its own."""
+        return replace(self, raw=self.single) if self.compared is not None else self
 
     @property
     def is_strict(self) -> bool:
@@ -65,13 +79,17 @@ def predictions(scored_records: Sequence[ScoredRecord], criteria: Collection[str
         first, second = sides
         if first.content_hash == second.content_hash:
             continue
+        single = expand_ranking.scores[0].raw, expand_ranking.scores[1].raw
+        compared = expand_ranking.compared
         found.append(
             Prediction(
                 expand_ranking.record,
-                (expand_ranking.scores[0].raw, expand_ranking.scores[1].raw),
+                single if compared is None else (compared.log_odds / 2, -compared.log_odds / 2),
                 (length[first.content_hash], length[second.content_hash]),
                 (len(first.agent_steps), len(second.agent_steps)),
                 (expand_ranking.scores[0].std, expand_ranking.scores[1].std),
+                compared,
+                single,
             )
         )
     return found

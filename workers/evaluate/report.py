@@ -15,6 +15,7 @@ from workers.evaluate.preference import Prediction, predictions, preference_repo
 from workers.evaluate.ranks import spearman
 from workers.evaluate.scores import scores_report
 from workers.evaluate.steps import steps_report
+from workers.evaluate.verdicts import position_report, verdict_report
 from workers.models import LocalScorer, ModelScore
 from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory
 from workers.schema.records import record_trajectories
@@ -49,6 +50,8 @@ def report_of(
         "truncated": _truncated(scored_records),
         "mistakes": worst_mistakes(found),
     }
+    if any(scored.compared for scored in (*scored_records, *validation)):
+        report |= {"generative": verdict_report(found), "position": position_report(found)}
     return report | {"findings": findings(report)}
 
 
@@ -59,11 +62,15 @@ def predict(model: LocalScorer, records: Sequence[FeedbackRecord], *, cache: Any
 
 
 def report_summary(report: dict[str, Any]) -> dict[str, Any] | None:
-    """The part of the report that goes into the artifact."""
+    """The part of the report that goes into the artifact. pointwise: of a generative model, by single scores."""
     preference = report["preference"]
     if not preference or "accuracy" not in preference:
         return None
-    return {key: preference[key] for key in ("accuracy", "interval", "n", "verdict")}
+    summary = {key: preference[key] for key in ("accuracy", "interval", "n", "verdict")}
+    if generative := report.get("generative"):
+        alone = generative["pointwise"]
+        summary["pointwise"] = {key: alone[key] for key in ("accuracy", "interval", "n", "verdict")}
+    return summary
 
 
 def length_correlation(scored_records: Sequence[ScoredRecord]) -> float | None:

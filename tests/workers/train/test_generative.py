@@ -11,6 +11,7 @@ import torch
 from tests.workers.judge.judges import decoder, recipe, records, run_of
 from workers.errors import RewardError
 from workers.evaluate import RecordScorer
+from workers.evaluate.preference import correctness
 from workers.models import is_generative, load, load_scorer
 from workers.models.generative.model import GenerativeModel, build_writer
 from workers.models.generative.writer import Writer, Written
@@ -211,12 +212,26 @@ def test_a_run_reports_what_any_other_does_and_how_much_order_matters(finished: 
     position = report["position"]
     assert position["n"] == 4 and 0 <= position["consistency"] <= 1 and 0 <= position["first"] <= 1
     assert position["accuracy"]["both_orders"] == pytest.approx(report["preference"]["accuracy"])
+    generative = report["generative"]
+    assert generative["pairwise"]["accuracy"] == report["preference"]["accuracy"]
+    assert generative["pairwise"]["consistency"] == position["consistency"]
+    model = load_scorer(finished / "model")
+    margins = [
+        model.score([model.render(run_of("good", task=f"t{number}"))])[0].raw
+        - model.score([model.render(run_of("bad lost", task=f"t{number}"))])[0].raw
+        for number in range(8, 12)
+    ]
+    alone = generative["pointwise"]
+    assert alone["n"] == generative["pairwise"]["n"] == 4
+    assert alone["accuracy"] == sum(map(correctness, margins)) / 4
+    assert generative["difference"] == pytest.approx(report["preference"]["accuracy"] - alone["accuracy"])
     assert report["train"]["reasons"] == 3 and len(report["train"]["reinforced"]) == 2
     assert report["train"]["taught"].keys() == {"loss", "accuracy", "right", "consistency"}
     assert (finished / "manifest.json").is_file()
     manifest = json.loads((finished / "model" / "touchstone.json").read_text())
     assert manifest["objective"] == "generative" and manifest["backbone"]["kind"] == "generative"
     assert manifest["evaluation"]["n"] == 4 and len(manifest["text"]["prompts"]) == 2
+    assert manifest["evaluation"]["pointwise"]["accuracy"] == alone["accuracy"]
 
 
 def test_the_artifact_scores_compares_and_says_why(finished: Path) -> None:
@@ -235,9 +250,9 @@ def test_the_artifact_scores_compares_and_says_why(finished: Path) -> None:
     assert (first.raw, second.raw) == (compared.first.log_odds, compared.second.log_odds)
     with pytest.raises(RewardError, match="no criteria"):
         model.score(asked, criteria=["kind"])
-    judged = RecordScorer(model)([PreferenceRecord(a=a, b=b, choice="a", annotator="ann")])
-    difference = judged[0].scores[0].raw - judged[0].scores[1].raw
-    assert difference == pytest.approx(compared.log_odds)
+    (judged,) = RecordScorer(model)([PreferenceRecord(a=a, b=b, choice="a", annotator="ann")])
+    assert judged.compared == compared
+    assert [score.raw for score in judged.scores] == [score.raw for score in both], "each as `score` gives it"
 
 
 def test_it_is_loaded_as_nothing_else_and_damage_is_said(finished: Path, tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ import torch
 from workers.errors import RewardError
 from workers.evaluate import RecordScorer, evaluate
 from workers.evaluate.diagnostics import with_leaks
-from workers.evaluate.preference import correctness
 from workers.models import Lineage, load_scorer, save_generative
 from workers.models.generative.model import GenerativeModel, build_writer
 from workers.objectives import left_out
-from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory
+from workers.schema import FeedbackRecord, Trajectory
 from workers.schema.contamination import find_contamination
 from workers.schema.recipe import Recipe
 from workers.schema.storage import read_split
@@ -96,48 +95,12 @@ def train_generative(
     return report
 
 
-def position(scorer: RecordScorer, records: Sequence[FeedbackRecord]) -> dict[str, Any] | None:
-    """How much the order of two runs matters to a model that compares, on pairs people decided; None without any.
-
-    {n, consistency: both orders name the same run, first: how often the run shown first is named, formed: verdicts
-    that came within the critique's tokens, accuracy: {one_order, both_orders}}. one_order: the mean of asking (a, b)
-    and asking (b, a); both_orders: of the averaged chances.
-    """
-    by = scorer.model.compared_by
-    pairs = [record for record in records if isinstance(record, PreferenceRecord) and record.criterion in by]
-    found = scorer.compared(pairs)
-    strict_pairs = [
-        (compared, 1 if record.choice == "a" else -1)
-        for record, compared in found
-        if record.choice in ("a", "b")
-    ]
-    if not strict_pairs:
-        return None
-    n = len(strict_pairs)
-    firsts = [answer for compared, _ in strict_pairs for answer in (compared.first, compared.second)]
-    single = [
-        correctness(sign * compared.first.log_odds) + correctness(-sign * compared.second.log_odds)
-        for compared, sign in strict_pairs
-    ]
-    return {
-        "n": n,
-        "consistency": sum(compared.is_consistent for compared, _ in strict_pairs) / n,
-        "first": sum(answer.log_odds > 0 for answer in firsts) / (2 * n),
-        "formed": sum(answer.written.is_formed for answer in firsts) / (2 * n),
-        "accuracy": {
-            "one_order": sum(single) / (2 * n),
-            "both_orders": sum(correctness(sign * compared.log_odds) for compared, sign in strict_pairs) / n,
-        },
-    }
-
-
 def _evaluated(
     folder: Path, splits: dict[str, list[FeedbackRecord]], device: str, events: Report
 ) -> dict[str, Any]:
     events(message="evaluating on the test split")
     scorer = RecordScorer(load_scorer(folder / "model", device=device))
     report = evaluate(scorer, splits["test"], validation=splits["validation"])
-    report["position"] = position(scorer, splits["test"])
     leaks = find_contamination(splits["train"], splits["test"]) | {"unknown": []}
     return with_leaks(report, leaks)
 
