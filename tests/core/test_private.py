@@ -125,7 +125,7 @@ def test_every_process_begins_private(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def stack(django_db_modify_db_settings: None) -> Iterator[Stack]:
+def stack() -> Iterator[Stack]:
     with open_home() as home:
         fill_home(home)
         home.chmod(0o755)

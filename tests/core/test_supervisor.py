@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def home(django_db_modify_db_settings: None) -> Iterator[Path]:
+def home() -> Iterator[Path]:
     with open_home() as home:
         fill_home(home)
         yield home

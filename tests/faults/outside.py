@@ -9,8 +9,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from tests.migrated import fill_database
-
 # Yours, or that of the test run (tests/conftest.py), or, for the benchmarks, the machine's.
 SERVER = (
     os.environ.get("TOUCHSTONE_TEST_POSTGRES")
@@ -25,13 +23,12 @@ BROKERS = {
 
 @contextlib.contextmanager
 def outside_database(name: str) -> Iterator[str]:
-    """A database of its own on SERVER; within a test run it is migrated."""
+    """A database of its own on SERVER, empty."""
     with psycopg.connect(SERVER, autocommit=True) as db:
         db.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         db.execute(f"CREATE DATABASE {name}")
     try:
         url = f"{SERVER.rpartition('/')[0]}/{name}"
-        fill_database(url)
         yield url
     finally:
         with psycopg.connect(SERVER, autocommit=True) as db:

@@ -22,6 +22,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from psycopg import sql
 
+from apps.core.database import fresh_schema
 from apps.core.database.migration_state import known_migrations
 from apps.core.distributions import installed_version
 from apps.core.errors import DomainError
@@ -186,9 +187,12 @@ def _refuse_unknown(head: dict[str, Any], path: Path) -> None:
 def _make_tables(head: dict[str, Any]) -> None:
     """The tables as they were when the backup was made, in a database that has none, or exactly these."""
     applied = _applied()
-    if not applied:
-        executor = MigrationExecutor(connection)
-        wanted = _replacing(executor, {(app, name) for app, name in head["migrations"]})
+    migrations = {(app, name) for app, name in head["migrations"]}
+    executor = MigrationExecutor(connection)
+    if not applied and migrations == known_migrations(executor.loader):
+        fresh_schema.create_tables(connection)
+    elif not applied:
+        wanted = _replacing(executor, migrations)
         children = executor.loader.graph.node_map
         last = [key for key in sorted(wanted) if not wanted & {child.key for child in children[key].children}]
         executor.migrate(last)
