@@ -275,6 +275,21 @@ VLLM_SERVERS = env_pairs("TOUCHSTONE_VLLM_SERVERS")
 MODEL_DIRS = env_folders("TOUCHSTONE_MODEL_DIRS", outside=HOME)
 TRAINING_DEVICE = env_str("TOUCHSTONE_TRAINING_DEVICE", "auto")
 TRAINING_PROCESSES = env_int("TOUCHSTONE_TRAINING_PROCESSES", 1)
+# Experiment trackers (apps/training/run_trackers.py): the folder of TensorBoard, more variables that the processes of
+# trackers get, and the secrets of trackers, which can be files.
+TENSORBOARD_DIR = env_path("TOUCHSTONE_TENSORBOARD_DIR", HOME / "tensorboard")
+TRACKER_VARIABLES = env_list("TOUCHSTONE_TRACKER_VARIABLES", [])
+MLFLOW_ADDRESS = "MLFLOW_TRACKING_URI"  # may hold a password; it is MLflow's variable, not a setting
+TRACKER_SECRETS = {
+    name: env_str(name, "")
+    for name in (
+        "MLFLOW_TRACKING_PASSWORD",
+        "MLFLOW_TRACKING_TOKEN",
+        "WANDB_API_KEY",
+        "TRACKIO_WRITE_TOKEN",
+        "HF_TOKEN",
+    )
+}
 REWARDS_MAX_BODY_BYTES = env_int("TOUCHSTONE_REWARDS_MAX_MB", 64) * 2**20
 REWARDS_BATCH_TOKENS = env_int("TOUCHSTONE_REWARDS_BATCH_TOKENS", 8192)
 REWARDS_QUEUE_TOKENS = env_int("TOUCHSTONE_REWARDS_QUEUE_TOKENS", 500_000)
@@ -344,6 +359,8 @@ KNOWN_SECRETS = [
     _S3_KEYS[1],
     _S3_TOKEN,
     *(password_in(address) for address in VLLM_SERVERS.values()),
+    *TRACKER_SECRETS.values(),
+    password_in(env_str(MLFLOW_ADDRESS, "")),
 ]
 LOG_FORMAT = env_choice("TOUCHSTONE_LOG_FORMAT", "text", ["text", "json"])
 LOGGING = {

@@ -14,6 +14,8 @@ from apps.datasets.selectors import find_dataset_version
 from apps.training.models import RewardModel, TrainingRun
 from apps.training.selectors import model_named, models_of, runs_of
 from apps.training.services import cancel_run, start_run
+from apps.training.tracker_options import tracker_results
+from workers.schema.trackers import TRACKER_PACKAGES
 
 router = Router()
 
@@ -24,6 +26,16 @@ class RunIn(Schema):
     name: str = Field("", description="of the model; by default the dataset's name")
     seed: int = 0
     parent: str = Field("", description="name@version of a model of the project, to fine-tune")
+    track: list[str] = Field([], description=f"experiment trackers: {', '.join(TRACKER_PACKAGES)}")
+    track_project: str = Field("", description="MLflow's experiment; W&B's and Trackio's project")
+    track_weights: bool = Field(False, description="upload the model to the trackers, not only its manifest")
+
+
+class TrackerOut(Schema):
+    """url: of the run at the tracker, empty where it has none. problem: why it is not, or not completely, there."""
+
+    url: str
+    problem: str
 
 
 class RunOut(Schema):
@@ -37,6 +49,7 @@ class RunOut(Schema):
     error: str
     model: str | None
     report: dict[str, Any] | None
+    trackers: dict[str, TrackerOut]
     created: datetime
     started: datetime | None
     finished: datetime | None
@@ -73,6 +86,9 @@ def post_run(request: KeyRequest, slug: str, body: RunIn) -> Status[dict[str, An
         name=body.name,
         seed=body.seed,
         parent=model_named(body.parent, project=project) if body.parent else None,
+        track=body.track,
+        track_project=body.track_project,
+        track_weights=body.track_weights,
         by=request.auth,
     )
     return Status(202, run_out(run))
@@ -130,6 +146,10 @@ def run_out(run: TrainingRun) -> dict[str, Any]:
         "error": run.error,
         "model": str(model) if model else None,
         "report": run.report,
+        "trackers": {
+            result.name: {"url": result.url, "problem": result.problem}
+            for result in tracker_results(run.tracker_options, run.tracker_states)
+        },
         "created": run.created_at,
         "started": run.started_at,
         "finished": run.finished_at,

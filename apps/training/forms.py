@@ -13,11 +13,15 @@ from apps.training import recipes
 from apps.training.models import RewardModel
 from apps.training.selectors import models_of
 from apps.training.services import MAX_SEED
+from apps.training.tracker_options import MAX_PROJECT_LENGTH
 from workers.schema.recipe import Recipe
+from workers.schema.trackers import TRACKER_PACKAGES
 
 OWN = "own"
 _CONTROL = {"class": "form-control"}
 _SELECT = {"class": "form-select"}
+# Where an error of a service is shown; other pointers are keys of the recipe.
+_FIELDS = ("dataset", "recipe", "name", "seed", "parent", "track", "track_project", "track_weights")
 
 
 class DatasetVersionChoice(forms.ModelChoiceField):
@@ -67,6 +71,28 @@ class RunForm(forms.Form):
         initial=0, min_value=0, max_value=MAX_SEED, widget=forms.NumberInput(attrs=_CONTROL)
     )
 
+    track = forms.MultipleChoiceField(
+        required=False,
+        label="Experiment trackers",
+        choices=[(name, package.title) for name, package in TRACKER_PACKAGES.items()],
+        help_text="Metrics, recipe, report and final state are also logged there. Addresses and keys are in the "
+        "environment of the worker.",
+        widget=forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"}),
+    )
+    track_project = forms.CharField(
+        required=False,
+        max_length=MAX_PROJECT_LENGTH,
+        label="Experiment or project at the tracker",
+        help_text="Leave empty for the one that the worker's environment names, or a new one named after this project.",
+        widget=forms.TextInput(attrs=_CONTROL),
+    )
+    track_weights = forms.BooleanField(
+        required=False,
+        label="Upload the model to the trackers",
+        help_text="By default only the report and the model's manifest are uploaded.",
+        widget=forms.CheckboxInput(attrs={"class": "form-check-input"}),
+    )
+
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.project = project
@@ -100,9 +126,9 @@ class RunForm(forms.Form):
             return dataset_version, None, error.message
 
     def add_domain_error(self, error: DomainError) -> None:
-        """Show the error of a service at its field; other pointers are keys of the recipe."""
+        """Show the error of a service at its field."""
         field = (error.pointer or "").strip("/").split("/")[0]
-        if field not in ("dataset", "recipe", "name", "seed", "parent"):
+        if field not in _FIELDS:
             field = "toml" if error.pointer is not None and self.is_own else ""
         where = f" (at {error.pointer})" if field == "toml" and error.pointer else ""
         self.add_error(field or None, error.message + where)

@@ -38,6 +38,8 @@ class TrainingRun(Job):
     started_by = models.ForeignKey(User, models.SET_NULL, null=True)
     report = models.JSONField(null=True)
     log_tail = models.TextField(default="")  # the end of the output of the child process
+    tracker_options = models.JSONField(default=dict)  # TrackerOptions; {} where the run is not tracked
+    tracker_states = models.JSONField(default=dict)  # by tracker {"id", "url", "problem"}
 
     class Meta:
         db_table = "training_run"

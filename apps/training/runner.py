@@ -40,6 +40,7 @@ from apps.training import services
 from apps.training.events import EventTail
 from apps.training.models import RewardModel, TrainingRun
 from apps.training.pretrained import with_folders
+from apps.training.run_trackers import RunTrackers
 from apps.training.selectors import run_folder, with_ancestors
 
 log = logging.getLogger(__name__)
@@ -49,16 +50,33 @@ TICK = 0.5  # seconds between checks of the child
 RESUME = "Resume continues from the newest checkpoint."
 LOG_TAIL = 8000  # bytes
 GRACE = 120.0  # seconds a cancelled child may take to write its checkpoint
+SHORT_GRACE = 5.0  # seconds that trackers may take in a worker that stops
 
 
 def execute(run: TrainingRun) -> None:
     """Run to its end. Raises ClaimLost when another worker took it, Interrupted in a worker that stops."""
     folder = run_folder(run)
+    trackers = RunTrackers(run, folder)
+    try:
+        _execute(run, folder, trackers)
+    except ClaimLost:
+        trackers.kill()
+        raise
+    except Exception as error:
+        goes_on = isinstance(error, Interrupted) or is_outage(error)
+        trackers.end("interrupted" if goes_on else "failed", grace=SHORT_GRACE)
+        raise
+    if changed := trackers.end(run.state, error=run.error):
+        services.record_tracker_states(run=run, states=changed["tracker_states"])
+
+
+def _execute(run: TrainingRun, folder: Path, trackers: RunTrackers) -> None:
     try:
         with keep_heartbeat(run) as heartbeat:
             core_subprocess.end_other_writer(folder, check=heartbeat.check)
             prepare(run, folder)
-        status = core_subprocess.OK if _is_complete(folder) else _watch(run, folder)
+        trackers.start()
+        status = core_subprocess.OK if _is_complete(folder) else _watch(run, folder, trackers)
         _forget_data(folder)
         _conclude(run, folder, status)
     except DomainError as error:
@@ -116,7 +134,7 @@ def _link_parent(parent: RewardModel, folder: Path) -> dict[str, Any]:
     return {"name": str(parent), "unknown": unknown}
 
 
-def _watch(run: TrainingRun, folder: Path) -> int:
+def _watch(run: TrainingRun, folder: Path, trackers: RunTrackers) -> int:
     """Start the child and follow it; its exit status."""
     tail = EventTail(folder / "events.jsonl")
     services.forget_events(run=run, beyond=tail.lines_there())
@@ -126,7 +144,7 @@ def _watch(run: TrainingRun, folder: Path) -> int:
     child = core_subprocess.start(CHILD, [str(folder), *process_arguments], log=folder / "log.txt")
     log.info("%s, attempt %s, is process %s", run, run.attempt, child.pid)
     try:
-        return _Watch(run, folder, child, tail).follow()
+        return _Watch(run, folder, child, tail, trackers).follow()
     finally:
         core_subprocess.kill(child)
 
@@ -135,9 +153,15 @@ class _Watch:
     """Follows one child process until it ends: stores its events and renews the heartbeat of the run."""
 
     def __init__(
-        self, run: TrainingRun, folder: Path, child: subprocess.Popen[bytes], tail: EventTail
+        self,
+        run: TrainingRun,
+        folder: Path,
+        child: subprocess.Popen[bytes],
+        tail: EventTail,
+        trackers: RunTrackers,
     ) -> None:
         self._run, self._folder, self._child, self._tail = run, folder, child, tail
+        self._trackers = trackers
         self._unrecorded: list[tuple[int, dict[str, Any]]] = []
         self._heartbeat_at = 0.0
         self._stop_requested_at: float | None = None
@@ -168,8 +192,11 @@ class _Watch:
     def _record(self, *, last: bool) -> None:
         if self._unrecorded:
             services.record_events(run=self._run, events=self._unrecorded)
-        if last or self._unrecorded or time.monotonic() - self._heartbeat_at >= heartbeat_seconds():
+        tracked = self._trackers.changes()
+        is_due = time.monotonic() - self._heartbeat_at >= heartbeat_seconds()
+        if last or self._unrecorded or tracked or is_due:
             changes: dict[str, Any] = {"progress": self._tail.progress} if self._tail.progress else {}
+            changes |= tracked
             if renew_heartbeat(self._run, log_tail=log_tail(self._folder), **changes):
                 self._ask_to_stop()
             self._heartbeat_at = time.monotonic()

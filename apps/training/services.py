@@ -20,6 +20,7 @@ from apps.datasets.selectors import require_frozen
 from apps.training import recipes
 from apps.training.models import Evaluation, Recipe, RewardModel, TrainingRun, TrainingRunEvent
 from apps.training.selectors import run_folder
+from apps.training.tracker_options import check_tracker_options
 from apps.webhooks.models import WebhookEvent
 from apps.webhooks.services import announce
 from workers.errors import RewardError
@@ -42,11 +43,14 @@ def start_run(
     name: str = "",
     seed: int = 0,
     parent: RewardModel | None = None,
+    track: Sequence[str] = (),
+    track_project: str = "",
+    track_weights: bool = False,
 ) -> TrainingRun:
     """Put a training run in the queue.
 
     recipe: values, TOML, or a recipe's name. name: of the model; by default the dataset's. parent: a model of the
-    project, whose weights training starts with.
+    project, whose weights training starts with. track, track_project, track_weights: see TrackerOptions.
     """
     if dataset_version.project_id != project.pk:
         raise DomainError(
@@ -56,6 +60,7 @@ def start_run(
     require_frozen(dataset_version)
     if not 0 <= seed <= MAX_SEED:
         raise DomainError(f"seed must be between 0 and {MAX_SEED}, not {seed}.", pointer="/seed")
+    tracker_options = check_tracker_options(track, project=track_project, weights=track_weights)
     chosen = recipes.choose(project, recipe)
     _require_enough(dataset_version, chosen.values["objective"])
     _require_parent(parent, project, chosen.recipe)
@@ -68,6 +73,7 @@ def start_run(
         parent=parent,
         model_name=check_slug(name or dataset_version.name, what="model"),
         started_by=_user(by),
+        tracker_options=tracker_options.values(),
     )
     record_audit(
         project=project,
@@ -142,6 +148,11 @@ def record_events(*, run: TrainingRun, events: list[tuple[int, dict[str, Any]]])
             unique_fields=["training_run", "seq"],
             update_fields=["attempt", "data"],
         )
+
+
+def record_tracker_states(*, run: TrainingRun, states: dict[str, Any]) -> None:
+    """What became of the run at its trackers; unless another attempt holds it by now. The run may have ended."""
+    TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt).update(tracker_states=states)
 
 
 def forget_events(*, run: TrainingRun, beyond: int) -> None:

@@ -139,7 +139,10 @@ JOINED = {
     "workers/train/checkpoints.py": {"folder / f'step-{step:09d}.pt'"},
     "workers/schema/storage.py": {"folder / 'data' / f'{split}.jsonl.zst'"},
     "workers/train/cross_validation.py": {"self.folder / f'fold-{fold}.json'"},
-    "workers/train/trackers.py": {"(into or Path('tensorboard')) / name", "path.parent / name"},
+    # A tracker's name is of a table.
+    "workers/train/trackers/session.py": {"self.run / FOLDER / f'{self.name}.json'", "self.run / FOLDER"},
+    "workers/train/trackers/tensorboard_tracker.py": {"(into or Path('tensorboard')) / description.name"},
+    "apps/training/run_trackers.py": {"self._folder / f'{name}.json'", "self._folder / f'{name}.log'"},
 }
 # Paths made of text, each looked at: temporary folders, /proc, the environment, the operator's command line.
 MADE = {

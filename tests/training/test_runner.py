@@ -170,7 +170,7 @@ def test_a_folder_of_another_database_is_not_taken_for_ours(dataset_version: Dat
 def test_a_machine_that_is_too_small_is_said_in_words(
     dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch, status: int, words: str
 ) -> None:
-    monkeypatch.setattr(runner, "_watch", lambda run, folder: status)
+    monkeypatch.setattr(runner, "_watch", lambda run, folder, trackers: status)
     run = claimed(dataset_version)
     runner.execute(run)
     assert run.state == JobState.FAILED

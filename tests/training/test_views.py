@@ -183,7 +183,9 @@ def test_again_with_this_changed(dataset_version: DatasetVersion, researcher_cli
     form = page.context["form"]
     assert form["toml"].value() == f"label_smoothing = {child.REFUSE}\n"
     assert (form["seed"].value(), form["name"].value()) == (finished.seed + 1, finished.model_name)
-    given = {name: form[name].value() or "" for name in form.fields}
+    given = {
+        name: value for name in form.fields if (value := form[name].value()) not in (None, "", [], False)
+    }
     assert researcher_client.post(url("run-create"), given).status_code == 302
     again = TrainingRun.objects.latest("pk")
     assert (again.recipe, again.seed) == (finished.recipe, finished.seed + 1)

@@ -2,7 +2,7 @@
 
 import sys
 
-from workers.train.trackers import main
+from workers.train.trackers.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -24,6 +24,7 @@ from apps.training.models import TrainingRun
 from apps.training.pretrained import with_names
 from apps.training.report import report_context
 from apps.training.selectors import events_after, runs_of
+from apps.training.tracker_options import TrackerOptions, tracker_results
 from workers.schema.recipe import PURPOSES, REASONS, Recipe, recipe_to_dict
 
 _PAGE = 50
@@ -127,6 +128,7 @@ def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
     if like is None:
         return {"dataset": request.GET.get("dataset"), "parent": request.GET.get("parent")}
     run = get_object_or_404(runs_of(project), pk=like)
+    options = TrackerOptions.read(run.tracker_options)
     return {
         "dataset": run.dataset_version_id,
         "recipe": OWN,
@@ -134,6 +136,9 @@ def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
         "name": run.model_name,
         "parent": run.parent_id,
         "seed": run.seed + 1,
+        "track": list(options.trackers),
+        "track_project": options.project,
+        "track_weights": options.weights,
     }
 
 
@@ -153,6 +158,9 @@ def _start(request: ProjectRequest, project: Project, form: RunForm) -> Training
         name=given["name"],
         seed=given["seed"],
         parent=given["parent"],
+        track=given["track"],
+        track_project=given["track_project"],
+        track_weights=given["track_weights"],
         by=request.user,
     )
 
@@ -201,6 +209,7 @@ def run_context(project: Project, run: TrainingRun) -> dict[str, Any]:
         "curves": {name: json.dumps(drawing) for name, drawing in charts.items()},
         "descriptions": {name: chart_in_words(drawing) for name, drawing in charts.items()},
         "messages_of_run": messages(events),
+        "trackers": tracker_results(run.tracker_options, run.tracker_states),
         **report_context(run.report, project),
         "can_resume": run.state in (JobState.FAILED, JobState.CANCELLED),
     }

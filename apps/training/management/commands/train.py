@@ -15,7 +15,9 @@ from apps.training.models import TrainingRun
 from apps.training.report import summarize
 from apps.training.selectors import model_named
 from apps.training.services import start_run
+from apps.training.tracker_options import tracker_results
 from workers.schema.recipe import Recipe
+from workers.schema.trackers import TRACKER_PACKAGES
 
 
 class Command(TouchstoneCommand):
@@ -33,6 +35,20 @@ class Command(TouchstoneCommand):
             "--parent", default="", help="name@version of a model of the project, to fine-tune"
         )
         parser.add_argument("--seed", type=int, default=0)
+        parser.add_argument(
+            "--track",
+            action="append",
+            default=[],
+            metavar="TRACKER",
+            help=f"also log to {', '.join(TRACKER_PACKAGES)}; may be repeated. Addresses and keys are in the "
+            "environment of the worker (docs/tracking.md)",
+        )
+        parser.add_argument(
+            "--track-project", default="", help="MLflow's experiment; W&B's and Trackio's project"
+        )
+        parser.add_argument(
+            "--track-weights", action="store_true", help="upload the model too, not only its manifest"
+        )
         parser.add_argument("--wait", action="store_true", help="wait until the run has ended")
 
     def run(self, **options: Any) -> dict[str, Any]:
@@ -44,11 +60,17 @@ class Command(TouchstoneCommand):
             name=options["name"],
             seed=options["seed"],
             parent=model_named(options["parent"], project=project) if options["parent"] else None,
+            track=options["track"],
+            track_project=options["track_project"],
+            track_weights=options["track_weights"],
             by=None,
         )
         self.say(f"run {run.pk} on {run.dataset_version} is queued")
         if options["wait"]:
             self.follow(run, f"run {run.pk}")
+        if run.is_finished:
+            for tracker in tracker_results(run.tracker_options, run.tracker_states):
+                self.say(tracker.sentence)
         result = _result(run)
         if run.state in (JobState.FAILED, JobState.CANCELLED):
             raise CommandFailed(f"run {run.pk} {run.state}. {run.error}".rstrip(), result=result)
