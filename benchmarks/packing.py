@@ -22,7 +22,7 @@ from workers.objectives import Example, Examples, collect
 from workers.packing import build_forest, in_batches
 from workers.schema.recipe import parse_recipe
 from workers.text import Tokens
-from workers.train.trainer import epoch_batches, example_indices, make_groups
+from workers.train.batches import BatchLimits, epoch_batches, example_indices, make_groups
 
 BATCH = 8  # in a batch, as trainers have it by default
 DESIGN = {"hh": 4.1, "tau_bench": 1.9}  # the room that was counted before there was an implementation
@@ -67,8 +67,9 @@ def measure(name: str, *, quick: bool, folder: Path) -> dict[str, Any]:
 def _computed(examples: Examples, decoder: Decoder, recipe: Any) -> int:
     """With the padding of rows that are computed together."""
     total = 0
-    groups = make_groups(examples, decoder, recipe)
-    for batch in epoch_batches(groups, recipe, seed=0, epoch=0):
+    limits = BatchLimits.from_recipe(recipe)
+    groups = make_groups(examples, decoder, limits)
+    for batch in epoch_batches(groups, limits, seed=0, epoch=0):
         places = sorted(
             {place for index in example_indices(batch) for place in examples.items[index].trajectory_indices}
         )

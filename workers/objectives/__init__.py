@@ -160,6 +160,10 @@ class Objective(nn.Module, ABC):
         """By name, one value for each example that can be measured; `loss` decides early stopping."""
         return {"loss": self(batch).mean(-1)}
 
+    def measured(self, batch: ObjectiveBatch) -> list[int]:
+        """Places in `batch.examples` of those that `loss` of `validation_metrics` has values of, in its order."""
+        return list(range(len(batch.examples)))
+
 
 def objective_class(name: str) -> type[Objective]:
     found: type[Objective] = import_module(f"workers.objectives.{name}").OBJECTIVE

@@ -169,9 +169,7 @@ class BradleyTerry(Objective):
     def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
         """Over strict pairs: -log(q s(d) + (1 - q) s(-d)), d the difference of the mean rewards, q the annotator's
         reliability; and whether the right one has more."""
-        strict = [
-            place for place, example in enumerate(batch.examples) if _record(example).choice in ("a", "b")
-        ]
+        strict = self.measured(batch)
         records = [_record(batch.examples[place]) for place in strict]
         whole = (batch.scores(0) - batch.scores(1)).mean(-1)
         difference = whole[strict] * whole.new_tensor(
@@ -182,6 +180,12 @@ class BradleyTerry(Objective):
             "loss": preference_loss(difference, zero, zero, q, zero, 0.0),
             "accuracy": (difference > 0).to(whole) + 0.5 * (difference == 0).to(whole),
         }
+
+    def measured(self, batch: ObjectiveBatch) -> list[int]:
+        """Strict pairs."""
+        return [
+            place for place, example in enumerate(batch.examples) if _record(example).choice in ("a", "b")
+        ]
 
     def _reliability(self, records: Sequence[PreferenceRecord], like: Tensor) -> Tensor:
         """[pairs]. Below one half an annotator would count backwards; he is taken to guess instead.

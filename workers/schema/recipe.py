@@ -71,7 +71,10 @@ class Recipe:
     clip_norm: Positive = 1.0
     batch_pairs: Annotated[int, Meta(ge=1, le=4096)] = 32
     batch_tokens: Annotated[int, Meta(ge=64)] = 65_536
+    batch_tasks: Annotated[int, Meta(ge=1, le=4096)] = 1
+    batch_per_process: bool = False
     micro_tokens: Annotated[int, Meta(ge=64)] = 16_384
+    sharding: Literal["auto", "always", "never"] = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     evaluations_per_epoch: Annotated[int, Meta(ge=1, le=100)] = 1
     patience: Annotated[int, Meta(ge=0)] = 5
@@ -129,9 +132,15 @@ PURPOSES: dict[str, str] = {
     "weight_decay": "AdamW's",
     "warmup": "share of all steps in which the learning rate rises; it falls by a cosine after them",
     "clip_norm": "largest norm of the gradient",
-    "batch_pairs": "comparisons, or other judgements, in a batch, at most",
+    "batch_pairs": "comparisons, or other judgements, in a batch, at most: in all processes together",
     "batch_tokens": "what a batch computes, at most: tokens, each shared one once; chunks where the encoder is frozen",
-    "micro_tokens": "of those, the tokens of one forward pass; gradients are accumulated over a batch",
+    "batch_tasks": "of a decoder's batch one task has at most batch_pairs / batch_tasks comparisons; 1 keeps tasks "
+    "together, which computes what they share once",
+    "batch_per_process": "batch_pairs and batch_tokens are of each process, not of all together: more processes take "
+    "fewer and larger steps",
+    "micro_tokens": "of those, the tokens of one forward pass in a process; gradients are accumulated over a batch",
+    "sharding": "of several processes: 'always' shards the model, 'never' gives each a whole copy, 'auto' shards it "
+    "where half of a process's memory does not hold a copy with its gradients and optimiser",
     "precision": "of the encoder in training: 'auto' is bfloat16 where the machine computes in it; scoring is float32",
     "evaluations_per_epoch": "how often validation is measured",
     "patience": "measurements without improvement after which training stops (less than 50 validation records tell too "
@@ -190,7 +199,10 @@ REASONS: dict[str, str] = {
     "clip_norm": "one strange batch does not undo the others",
     "batch_pairs": "large enough for a quiet gradient, small enough for some hundred steps on a small set",
     "batch_tokens": "a bound for very long trajectories; shorter ones are bounded by batch_pairs",
+    "batch_tasks": "what a task's trajectories share is then computed once",
+    "batch_per_process": "a recipe then gives the same model with any number of processes",
     "micro_tokens": "fits into 8 GB with the small models; it is halved where memory runs out",
+    "sharding": "a whole copy exchanges gradients once for each step, a sharded one its weights in every pass",
     "precision": "as exact as the machine does at full speed",
     "evaluations_per_epoch": "once is enough where an epoch takes seconds; four times for decoders",
     "patience": "validation is noisy; five worse ones in a row are no noise",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from workers.json_files import write_json
 from workers.train.events import Report
 
@@ -17,7 +19,13 @@ class TrainingStopped(Exception):
 
 
 class MemoryHalved(Exception):
-    """Memory ran out in one of several processes. All have to start again, with the micro batches it wrote down."""
+    """Memory ran out in one of the processes of a sharded model. All have to start again, with the micro batches it
+    wrote down."""
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Of a GPU, or of a CPU, whose allocator says so by its words only."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 @dataclass(frozen=True)

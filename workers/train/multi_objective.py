@@ -23,6 +23,9 @@ from workers.objectives.regression import Regression
 from workers.schema.recipe import Recipe
 from workers.schema.records import record_trajectories
 
+# By objective and metric: the indices of the examples of `loss` (none for other metrics), and the values.
+ValidationValues = dict[tuple[str, str], tuple[list[int], Tensor]]
+
 
 class MultiObjectiveModule(nn.Module):
     """A reward model and the objectives that train it. weights: of each objective's mean loss; their sum is 1.
@@ -147,21 +150,34 @@ class MultiObjectiveModule(nn.Module):
             yield part, losses
 
     @torch.no_grad()
-    def validation_metrics(
-        self, examples: Examples, parts: Sequence[Sequence[int]], cache: Any = None
-    ) -> tuple[dict[str, float], Tensor]:
-        """Means on validation: `loss` (over objectives by their weights), and each objective's own metrics; and what
-        each record adds to the loss, [n], always in the same order: their mean is the loss."""
+    def validation_values(
+        self, examples: Examples, indices: Sequence[int], cache: Any = None
+    ) -> ValidationValues:
+        """What objectives measure on these examples of validation, in one forward pass."""
         self.eval()
-        found: dict[tuple[str, str], list[Tensor]] = {}
-        for part in parts:
-            batches = self._batches([examples.items[index] for index in part], examples, cache)
-            for name, batch in batches.items():
-                for metric, values in self.objective(name).validation_metrics(batch).items():
-                    found.setdefault((name, metric), []).append(values.detach().double().cpu())
-        values_by_metric = {key: torch.cat(values) for key, values in found.items()}
+        found: ValidationValues = {}
+        index_by_id = {id(examples.items[index]): index for index in indices}
+        batches = self._batches([examples.items[index] for index in indices], examples, cache)
+        for name, batch in batches.items():
+            objective = self.objective(name)
+            measured = [index_by_id[id(batch.examples[place])] for place in objective.measured(batch)]
+            for metric, values in objective.validation_metrics(batch).items():
+                found[name, metric] = (
+                    measured if metric == "loss" else [],
+                    values.detach().double().cpu(),
+                )
+        return found
+
+    def validation_metrics(self, parts: Sequence[ValidationValues]) -> tuple[dict[str, float], Tensor]:
+        """Means on validation: `loss` (over objectives by their weights), and each objective's own metrics; and what
+        each record adds to the loss, [n], always in the same order: their mean is the loss.
+
+        parts: of all validation examples, in any order.
+        """
+        keys = dict.fromkeys(key for part in parts for key in part)
+        values_by_metric = {key: _in_order([part[key] for part in parts if key in part]) for key in keys}
         means = {key: float(values.mean()) for key, values in values_by_metric.items() if values.numel()}
-        weights = {name: self.weights[name] for name, metric in means if metric == "loss"}
+        weights = {name: self.weights[name] for name in self.weights if (name, "loss") in means}
         if not weights:
             return {}, torch.empty(0)
         losses_by_name = {name: values_by_metric[name, "loss"] for name in weights}
@@ -198,6 +214,13 @@ class MultiObjectiveModule(nn.Module):
             name: ObjectiveBatch(part, outputs, output_row, examples.rendered)
             for name, part in by_name.items()
         }
+
+
+def _in_order(parts: Sequence[tuple[list[int], Tensor]]) -> Tensor:
+    """All values, those with indices in the order of these."""
+    values = torch.cat([values for _, values in parts])
+    indices = [index for found, _ in parts for index in found]
+    return values[torch.tensor(indices).argsort()] if len(indices) == len(values) else values
 
 
 def bootstrap_weights(items: Sequence[Hashable], heads: int, seed: int) -> Tensor:

@@ -32,7 +32,7 @@ from workers.schema.recipe import GENERATIVE, Recipe
 from workers.schema.records import record_trajectories
 from workers.schema.storage import SPLITS, read_split
 from workers.train.cross_validation import CrossValidation
-from workers.train.distributed import join_process_group
+from workers.train.distributed import join_process_group, threads_of_process
 from workers.train.distributed.group import ProcessGroup
 from workers.train.events import EventLogWriter, Report, no_report
 from workers.train.limits import TrainingLimits, TrainingStopped
@@ -60,8 +60,8 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     """
     started = time.monotonic()
     config, recipe = read_run_config(folder)
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
+    if (threads := config.threads or threads_of_process(os.environ)) is not None:
+        torch.set_num_threads(threads)
     if recipe.objective == GENERATIVE:
         return finish_run(folder, _train_generative(folder, config, recipe, stop), started)
     require_backbone_parent(recipe, has_parent=bool(config.parent))
@@ -123,10 +123,9 @@ class TrainingPipeline:
             self.events(message=f"starts with the weights of {self.config.parent['name']}")
         training, generated = self._training_examples(splits)
         trainer = self._train(training, self._examples(splits["validation"]), self.folder / "checkpoints")
-        weights = self.process_group.trained_weights(trainer.model)
+        model = self._unsharded(training, trainer)
         if not self.process_group.is_main_process:
             return {}
-        model = trainer.model if self.process_group.world_size == 1 else self._unsharded(training, weights)
         scores = score_rendered(model, training.rendered, cache=trainer.cache)
         reward = reward_statistics(scores.raw)
         validation = self._examples(splits["validation"])
@@ -247,8 +246,11 @@ class TrainingPipeline:
             self.recipe, training, seed=self.config.seed, device=str(self.device), parent=parent
         )
 
-    def _unsharded(self, training: Examples, weights: dict[str, torch.Tensor]) -> RewardModel:
-        """The sharded model in one piece."""
+    def _unsharded(self, training: Examples, trainer: RewardTrainer) -> RewardModel:
+        """The trained model in one piece. All ranks call it."""
+        if not trainer.process_group.is_sharded:
+            return trainer.model
+        weights = trainer.process_group.trained_weights(trainer.model)
         torch.manual_seed(self.config.seed)
         model = self._module(training).model
         model.backbone.prepare(training.rendered)

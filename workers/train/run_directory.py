@@ -26,7 +26,8 @@ class TimeBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """config.json. threads: of torch on the CPU; None: torch's default. code_version: of the training code.
+    """config.json. threads: of torch on the CPU, in each process; None: torch's default, or the
+    process's share of the cores. code_version: of the training code.
 
     parent: {name, unknown: names of its ancestors with unknown training data} of the model in parent/ whose weights
     are the starting point; empty where there is none.

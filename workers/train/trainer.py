@@ -1,38 +1,46 @@
-"""The training loop of a reward model, and its batches: examples, shuffled and filled up to budgets.
+"""The training loop of a reward model.
 
 Training can stop after every step, and a resumed training has the same losses.
 """
 
-import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from workers.errors import RewardError
-from workers.models import Backbone
 from workers.objectives import Examples
 from workers.schema.recipe import Recipe
+from workers.train.batches import (
+    BatchLimits,
+    ExampleGroup,
+    TrainingBatch,
+    cheapest_example,
+    epoch_batches,
+    example_indices,
+    make_groups,
+    micro_batches,
+    share_out,
+    split_groups,
+)
 from workers.train.checkpoints import random_state, restore_random_state, save_checkpoint, state_to_resume
 from workers.train.distributed.group import ProcessGroup
+from workers.train.distributed.placement import place_model
 from workers.train.early_stopping import EarlyStopping
 from workers.train.events import Report
-from workers.train.limits import LOG_SECONDS, MemoryHalved, TrainingLimits, TrainingStopped
-from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.limits import (
+    LOG_SECONDS,
+    MemoryHalved,
+    TrainingLimits,
+    TrainingStopped,
+    is_out_of_memory,
+)
+from workers.train.multi_objective import MultiObjectiveModule, ValidationValues
 from workers.train.optimiser import make_optimiser, set_learning_rate, uses_bfloat16
 
-
-@dataclass(frozen=True, slots=True)
-class ExampleGroup:
-    """Indices of examples that stay together, and their cost (`Backbone.cost`)."""
-
-    examples: tuple[int, ...]
-    cost: int
-
-
-TrainingBatch = list[ExampleGroup]
+T = TypeVar("T")
 _CHECKPOINTED = ("losses", "step", "elapsed", "micro_tokens")
 
 
@@ -52,6 +60,7 @@ class RewardTrainer:
     step: int = 0
     elapsed: float = 0.0
     micro_tokens: int = 0  # tokens in one forward pass; halved after memory ran out
+    _cheapest_examples: dict[int, ExampleGroup] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.model, self.examples = self.module.model, self.module.examples
@@ -59,16 +68,22 @@ class RewardTrainer:
         self.model.backbone.in_bfloat16 = uses_bfloat16(self.recipe, self.device)
         self.micro_tokens = self.limits.micro_tokens(self.micro_tokens or self.recipe.micro_tokens)
         self.model.backbone.prepare(self.examples.rendered)
-        self.process_group.shard(self.model, self.model.backbone.blocks())
+        blocks = self.model.backbone.blocks()
+        self.process_group = place_model(self.process_group, self.model, blocks, self.recipe)
         self.optimiser = make_optimiser(self.module, self.recipe)
         self.trainable = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
-        groups = make_groups(self.examples, self.model.backbone, self.recipe)
+        self._plan_batches(BatchLimits.from_recipe(self.recipe, self.process_group.world_size))
+
+    def _plan_batches(self, batch_limits: BatchLimits) -> None:
+        """The batches of all epochs, which do not depend on the number of ranks, and when to validate."""
+        self.batch_limits = batch_limits
+        groups = make_groups(self.examples, self.model.backbone, batch_limits)
         self.batches: list[TrainingBatch] = []
         self.validation_steps: set[int] = set()  # validate once this many steps are done
         self.early_stopping = EarlyStopping(self.recipe.patience, len(self.validation))
         for epoch in range(self.recipe.epochs):
             self.early_stopping.start_epoch(epoch, self.recipe.epochs, len(self.batches))
-            batches = epoch_batches(groups, self.recipe, seed=self.seed, epoch=epoch)
+            batches = epoch_batches(groups, batch_limits, seed=self.seed, epoch=epoch)
             start, parts = len(self.batches), self.recipe.evaluations_per_epoch
             self.validation_steps |= {
                 start + round(len(batches) * part / parts) for part in range(1, parts + 1)
@@ -78,7 +93,7 @@ class RewardTrainer:
     def run(self) -> None:
         """Train until the last step or until early stopping. Raises TrainingStopped, RewardError."""
         self._fill_cache()
-        torch.manual_seed(self.seed)
+        torch.manual_seed(self.seed + self.process_group.rank)  # ranks draw their own dropout
         self._resume()
         started, saved, logged = time.monotonic(), time.monotonic(), (time.monotonic(), 0)
         before, done = self.elapsed, 0
@@ -127,74 +142,116 @@ class RewardTrainer:
         return reason is not None
 
     def _train_step(self, batch: TrainingBatch) -> float:
-        """One optimiser step; its loss. Out of memory: from then on half as many tokens in one forward pass.
-
-        Raises MemoryHalved where other processes train with this one.
-        """
+        """One optimiser step of all ranks together; the loss of the whole batch."""
         self.module.train()
-        state = torch.get_rng_state()
-        own_groups = batch[self.process_group.rank :: self.process_group.world_size]
-        own_groups = split_groups(own_groups, self.examples, self.model.backbone, self.micro_tokens)
-        while True:
-            self.optimiser.zero_grad(set_to_none=True)
-            try:
-                loss = self._backward(micro_batches(own_groups, self.micro_tokens), batch)
-                break
-            except torch.OutOfMemoryError:
-                own_groups = self._halve_micro_batch(own_groups)
-                torch.set_rng_state(state)
-        self.process_group.all_reduce_gradients(
-            [parameter for parameter in self.module.parts.parameters() if parameter.requires_grad]
-        )
+        loss = self._compute_shared(batch, self.examples, lambda parts: self._backward(parts, batch))
+        self.process_group.sum_gradients(self.trainable)
         self.process_group.clip_gradients(self.trainable, self.recipe.clip_norm)
         self.optimiser.step()
-        return loss
+        return self.process_group.all_reduce_sum(loss)
+
+    def _compute_shared(
+        self, batch: TrainingBatch, examples: Examples, compute: Callable[[list[TrainingBatch]], T]
+    ) -> T:
+        """compute(micro batches) of this rank's share of a batch.
+
+        Where memory runs out in any rank, all compute again with half as many tokens in one forward pass, from then on.
+        Raises RewardError, and MemoryHalved where the model is sharded.
+        """
+        backbone, ranks = self.model.backbone, self.process_group.world_size
+        groups = share_out(batch, ranks, examples, backbone)[self.process_group.rank]
+        state = random_state(self.device)
+        while True:
+            groups = split_groups(groups, examples, backbone, self.micro_tokens)
+            parts = micro_batches(groups, self.micro_tokens)
+            result: T | None = None
+            failure: RuntimeError | None = None
+            try:
+                result = compute(parts)
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+                failure = error.with_traceback(None)  # whose frames would hold the memory
+            failed = not self._is_sharded and self.process_group.all_reduce_max(failure is not None)[0]
+            if result is not None and not failed:
+                return result
+            self._halve_micro_batch(parts, failure)
+            restore_random_state(state, self.device)
 
     def _backward(self, parts: list[TrainingBatch], batch: TrainingBatch) -> float:
-        """Adds up the gradients of the micro batches; the batch's loss. All ranks run equally many forward passes."""
+        """Adds up the gradients of the micro batches; this rank's part of the batch's loss."""
+        self.optimiser.zero_grad(set_to_none=True)
         batch_size = len(example_indices(batch))
-        (passes,) = self.process_group.all_reduce_max(len(parts))
         total = 0.0
-        for index in range(int(passes)):
-            part = parts[index] if index < len(parts) else None
+        for part in parts:
             try:
-                loss = self.module(example_indices(part or batch[:1]), batch_size, self.cache)
+                loss = self.module(example_indices(part), batch_size, self.cache)
             except RewardError as error:
                 raise RewardError(f"at step {self.step + 1}: {error.message}") from None
-            # FSDP takes the mean over ranks; a rank without a micro batch left adds nothing.
-            (loss * (self.process_group.world_size if part is not None else 0.0)).backward()
-            total += float(loss.detach()) if part is not None else 0.0
-        return self.process_group.all_reduce_sum(total)
+            loss.backward()
+            total += float(loss.detach())
+        for _ in range(self._missing_passes(parts)):
+            (0.0 * self.module(self._cheapest(self.examples), batch_size, self.cache)).backward()
+        return total
 
-    def _halve_micro_batch(self, groups: TrainingBatch) -> TrainingBatch:
-        if all(len(group.examples) == 1 for group in groups) and self.micro_tokens == 1:
+    def _missing_passes(self, parts: list[TrainingBatch]) -> int:
+        """How many passes without effect this rank has to run where passes are collective operations."""
+        if not self._is_sharded:
+            return 0
+        return int(self.process_group.all_reduce_max(len(parts))[0]) - len(parts)
+
+    @property
+    def _is_sharded(self) -> bool:
+        return self.process_group.is_sharded
+
+    def _cheapest(self, examples: Examples) -> Sequence[int]:
+        if id(examples) not in self._cheapest_examples:
+            self._cheapest_examples[id(examples)] = cheapest_example(examples, self.model.backbone)
+        return self._cheapest_examples[id(examples)].examples
+
+    def _halve_micro_batch(self, parts: list[TrainingBatch], failure: RuntimeError | None) -> None:
+        """In all ranks the same. parts: the micro batches of this rank. failure: None where memory ran out elsewhere.
+
+        Raises `failure` itself where a CPU has no memory for one comparison: for the model, most likely.
+        """
+        if failure is not None and all(len(example_indices(part)) == 1 for part in parts):
+            if not isinstance(failure, torch.OutOfMemoryError):
+                raise failure
             raise RewardError(
                 "one comparison alone does not fit into memory; lower max_tokens, or turn gradient_checkpointing on."
-            ) from None
-        largest = max(sum(group.cost for group in part) for part in micro_batches(groups, self.micro_tokens))
-        self.micro_tokens = max(1, min(self.micro_tokens, largest) // 2)
-        if self.process_group.world_size > 1:
+            )
+        largest = max((sum(group.cost for group in part) for part in parts), default=0)
+        tokens = self.micro_tokens if failure is None else max(1, min(self.micro_tokens, largest) // 2)
+        if self._is_sharded:
             # The others wait for what this process had to compute with them, so that none can go on from here.
-            self.limits.write_micro_tokens(self.micro_tokens)
-            raise MemoryHalved from None
+            self.micro_tokens = tokens
+            self.limits.write_micro_tokens(tokens)
+            raise MemoryHalved
+        self.micro_tokens = -int(self.process_group.all_reduce_max(-tokens)[0])
         self.report(
             message=f"out of memory: from now on {self.micro_tokens} tokens are computed in one forward pass"
         )
-        return split_groups(groups, self.examples, self.model.backbone, self.micro_tokens)
 
     def _validate(self) -> dict[str, float]:
-        metrics: dict[str, float]
-        groups = make_groups(self.validation, self.model.backbone, self.recipe)
-        groups = split_groups(groups, self.validation, self.model.backbone, self.micro_tokens)
-        parts = [example_indices(part) for part in micro_batches(groups, self.micro_tokens)]
-        metrics, losses = self.process_group.broadcast(
-            self.module.validation_metrics(self.validation, parts, self.cache)
+        groups = make_groups(self.validation, self.model.backbone, self.batch_limits)
+        own = self._compute_shared(groups, self.validation, self._validation_values)
+        metrics, losses = self.module.validation_metrics(
+            [values for of_rank in self.process_group.all_gather(own) for values in of_rank]
         )
         if metrics:
             self.early_stopping.update(
                 losses, metrics["loss"], self.step, lambda: self.process_group.trained_weights(self.model)
             )
         return metrics
+
+    def _validation_values(self, parts: list[TrainingBatch]) -> list[ValidationValues]:
+        found = [
+            self.module.validation_values(self.validation, example_indices(part), self.cache)
+            for part in parts
+        ]
+        for _ in range(self._missing_passes(parts)):
+            self.module.validation_values(self.validation, self._cheapest(self.validation), self.cache)
+        return found
 
     def _save(self) -> None:
         if self.limits.checkpoints is None:
@@ -204,7 +261,9 @@ class RewardTrainer:
             "weights": self.process_group.trained_weights(self.module),
             "optimiser": self.process_group.optimiser_state(self.module, self.optimiser),
             **random_state(self.device),
+            "random_by_rank": self.process_group.all_gather(random_state(self.device)),
             "examples": len(self.examples),
+            "batches": self.batch_limits.to_dict(),
         }
         if self.process_group.is_main_process:
             save_checkpoint(self.limits.checkpoints, self.step, state)
@@ -213,97 +272,24 @@ class RewardTrainer:
         state = state_to_resume(self.limits.checkpoints, len(self.examples), self.report)
         if state is None:
             return
+        if "batches" not in state and state["best"] is not None:  # its losses are in another order
+            state["best"].pop("losses", None)
+        if (batch_limits := BatchLimits.from_checkpoint(state, self.recipe)) != self.batch_limits:
+            self._plan_batches(batch_limits)
         self.process_group.load_weights(self.module, state["weights"])
         self.process_group.load_optimiser(self.module, self.optimiser, state["optimiser"])
-        restore_random_state(state, self.device)
+        self._restore_random_state(state)
         self.early_stopping.load_state_dict(state)
         for name in _CHECKPOINTED:
             setattr(self, name, state[name])
         self.micro_tokens = self.limits.micro_tokens(self.micro_tokens)
         self.report(step=self.step, message=f"resumed from the checkpoint at step {self.step}")
 
-
-def make_groups(examples: Examples, backbone: Backbone, recipe: Recipe) -> list[ExampleGroup]:
-    """Examples of one task stay together where the backbone computes shared beginnings of trajectories once."""
-    if not backbone.shares:
-        found = [[index] for index in range(len(examples))]
-    else:
-        tasks: dict[str, list[int]] = {}
-        for index, example in enumerate(examples.items):
-            tasks.setdefault(example.task, []).append(index)
-        found = [
-            task[start : start + recipe.batch_pairs]
-            for task in tasks.values()
-            for start in range(0, len(task), recipe.batch_pairs)
-        ]
-    return [
-        group
-        for indices in found
-        for group in _halve_to_budget(indices, examples, backbone, recipe.batch_tokens)
-    ]
-
-
-def epoch_batches(
-    groups: Sequence[ExampleGroup], recipe: Recipe, *, seed: int, epoch: int
-) -> list[TrainingBatch]:
-    """Every group once; the same for the same seed and epoch."""
-    order = list(groups)
-    random.Random(f"{seed}/{epoch}").shuffle(order)  # noqa: S311 (not for secrets)
-    batches: list[TrainingBatch] = []
-    size = cost = 0
-    for group in order:
-        size, cost = size + len(group.examples), cost + group.cost
-        if not batches or size > recipe.batch_pairs or cost > recipe.batch_tokens:
-            batches.append([])
-            size, cost = len(group.examples), group.cost
-        batches[-1].append(group)
-    return batches
-
-
-def example_indices(batch: TrainingBatch) -> list[int]:
-    return [index for group in batch for index in group.examples]
-
-
-def micro_batches(batch: TrainingBatch, budget: int) -> list[TrainingBatch]:
-    """The groups of a batch, in parts whose cost is at most `budget`; a group that costs more is a part alone."""
-    parts: list[TrainingBatch] = []
-    used = 0
-    for group in sorted(batch, key=lambda group: group.cost):
-        if not parts or used + group.cost > budget:
-            parts.append([])
-            used = 0
-        parts[-1].append(group)
-        used += group.cost
-    return parts
-
-
-def split_groups(batch: TrainingBatch, examples: Examples, backbone: Backbone, budget: int) -> TrainingBatch:
-    """The same examples, in groups that cost no more than the budget, or of one example."""
-    groups: TrainingBatch = []
-    for group in batch:
-        if group.cost <= budget:
-            groups.append(group)
+    def _restore_random_state(self, state: dict[str, Any]) -> None:
+        """Each rank its own. Without one (more ranks than before, or a checkpoint of an earlier version), ranks other
+        than the first go on from a state derived from the seed and the step."""
+        rank, by_rank = self.process_group.rank, state.get("random_by_rank", [state])
+        if rank < len(by_rank):
+            restore_random_state(by_rank[rank], self.device)
         else:
-            groups += _halve_to_budget(group.examples, examples, backbone, budget)
-    return groups
-
-
-def _halve_to_budget(
-    indices: Sequence[int], examples: Examples, backbone: Backbone, budget: int
-) -> list[ExampleGroup]:
-    cost = _cost(indices, examples, backbone)
-    if cost <= budget or len(indices) == 1:
-        return [ExampleGroup(tuple(indices), cost)]
-    middle = len(indices) // 2
-    return [
-        group
-        for half in (indices[:middle], indices[middle:])
-        for group in _halve_to_budget(half, examples, backbone, budget)
-    ]
-
-
-def _cost(indices: Sequence[int], examples: Examples, backbone: Backbone) -> int:
-    trajectories = sorted(
-        {trajectory for index in indices for trajectory in examples.items[index].trajectory_indices}
-    )
-    return backbone.cost([examples.rendered[trajectory] for trajectory in trajectories])
+            torch.manual_seed(self.seed + rank + self.process_group.world_size * state["step"])

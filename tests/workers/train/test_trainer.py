@@ -72,7 +72,7 @@ def test_joint_weighs_objectives_however_many_records_each_has(tiny_recipe, pref
     everything = list(range(20))
     with torch.no_grad():
         losses = module.losses(everything)
-        metrics, _ = module.validation_metrics(module.examples, [everything])
+        metrics, _ = module.validation_metrics([module.validation_values(module.examples, everything)])
     # 2 comparisons and 18 outcomes: each comparison counts 0.25 * 20 / 2, each outcome 0.75 * 20 / 18.
     assert float(losses[:2].mean()) == pytest.approx(2.5 * metrics["bradley_terry loss"], abs=1e-5)
     assert float(losses[2:].mean()) == pytest.approx(0.8333333 * metrics["outcome loss"], abs=1e-5)
@@ -121,8 +121,8 @@ def test_out_of_memory_in_one_of_several_processes_all_start_again_with_half(
     recipe = replace(tiny_recipe, unfrozen=True, micro_tokens=64)
     limits = TrainingLimits(checkpoints=tmp_path / "checkpoints")
     one, _ = fit(recipe, records=records, limits=limits)
-    monkeypatch.setattr(one.module, "forward", scarce(one, 0))
-    one.process_group.world_size = 2
+    monkeypatch.setattr(one.module, "forward", scarce(one, 1))
+    one.process_group.world_size, one.process_group.is_sharded = 2, True
     with pytest.raises(MemoryHalved):
         one._train_step(one.batches[0])
     assert one.micro_tokens <= 32
@@ -335,6 +335,44 @@ def test_what_a_chunk_is_encoded_with_does_not_depend_on_where_training_was_stop
     again, _ = fit(**data, limits=TrainingLimits(checkpoints=tmp_path))
     again.run()
     assert again.losses == whole.losses
+
+
+def test_a_run_resumes_with_the_batches_it_began_with(
+    fit, tiny_recipe, make_preference, tmp_path, monkeypatch
+) -> None:
+    """A checkpoint of an earlier version: no limits of batches, one random state, losses in another order."""
+    monkeypatch.setattr(early_stopping, "_MIN_VALIDATION_RECORDS", 6)
+    records = [replace_task(make_preference(number), f"task-{number % 2}") for number in range(16)]
+    data = {"records": records, "validation": [make_preference(number) for number in range(20, 28)]}
+    recipe = replace(tiny_recipe, unfrozen=True, batch_tasks=1)
+    whole, _ = fit(recipe, **data)
+    whole.run()
+    stopped, _ = fit(recipe, **data)
+    stopped.limits = TrainingLimits(lambda: stopped.step == 6, checkpoints=tmp_path)
+    with pytest.raises(TrainingStopped):
+        stopped.run()
+    path = max(tmp_path.glob("*.pt"))
+    state = torch.load(path, weights_only=True)
+    torch.save({name: state[name] for name in state if name not in ("batches", "random_by_rank")}, path)
+    again, _ = fit(replace(recipe, batch_tasks=4), **data, limits=TrainingLimits(checkpoints=tmp_path))
+    assert again.batches != whole.batches
+    again.run()
+    assert again.batches == whole.batches
+    assert again.losses == whole.losses
+
+
+def test_validation_is_the_same_however_it_is_shared_out(fit, preferences, make_preference) -> None:
+    """Ties have no loss; the losses of the others are in the order of the records."""
+    validation = [*preferences[:5], make_preference(30, choice="tie"), *preferences[5:9]]
+    one, _ = fit(validation=validation)
+    metrics, losses = one.module.validation_metrics([one.module.validation_values(one.validation, range(10))])
+    parts = [
+        one.module.validation_values(one.validation, part) for part in ([9, 2, 5], [8], [7, 0, 1, 6, 3, 4])
+    ]
+    shared, in_order = one.module.validation_metrics(parts)
+    assert len(losses) == 9
+    assert in_order == pytest.approx(losses, abs=1e-6)
+    assert shared == pytest.approx(metrics, abs=1e-6)
 
 
 def test_a_checkpoint_of_other_data_is_refused(fit, preferences, tmp_path) -> None:

@@ -34,6 +34,10 @@ class Backbone(nn.Module, ABC):
     def cost(self, batch: Sequence[Any]) -> int:
         """What the batch makes it compute, in tokens or what stands for them, shared parts once."""
 
+    def work(self, batch: Sequence[Any]) -> float:
+        """How long a forward pass over the batch takes, in any unit: ranks get equal amounts of it."""
+        return float(self.cost(batch))
+
     def new_cache(self, max_bytes: int) -> Any:
         """What a training can remember of items between batches; None if there is no such thing."""
         return None

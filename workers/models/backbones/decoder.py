@@ -208,6 +208,11 @@ class Decoder(Backbone):
     def cost(self, batch: Sequence[Tokens]) -> int:
         return sum(map(len, build_forest([item.ids for item in batch], self.sharing)))
 
+    def work(self, batch: Sequence[Tokens]) -> float:
+        """In multiply-adds. Attention computes about half of its mask (`attention.py`; masked blocks are skipped)."""
+        trees = build_forest([item.ids for item in batch], self.sharing)
+        return sum(self._cost.token * len(tree) + 0.5 * self._cost.pair * len(tree) ** 2 for tree in trees)
+
     def _hidden(self, rows: Rows) -> Tensor:
         """[rows, longest, width]"""
         device = self.device

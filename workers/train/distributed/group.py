@@ -8,16 +8,16 @@ from torch import Tensor, nn
 
 
 class ProcessGroup:
-    """One process. rank 0 writes what there is to write."""
+    """One process. rank 0 writes what there is to write.
 
-    rank, world_size = 0, 1
+    is_sharded: every forward and backward pass is a collective operation, so that all ranks run equally many.
+    """
+
+    rank, world_size, is_sharded = 0, 1, False
 
     @property
     def is_main_process(self) -> bool:
         return self.rank == 0
-
-    def shard(self, model: nn.Module, blocks: Sequence[nn.Module]) -> None:
-        """Before the optimiser is made."""
 
     def all_reduce_max(self, *numbers: float) -> list[float]:
         """The highest of every rank's."""
@@ -27,12 +27,12 @@ class ProcessGroup:
         """The sum of every rank's."""
         return number
 
-    def broadcast(self, value: Any) -> Any:
-        """Rank 0's value."""
-        return value
+    def all_gather(self, value: Any) -> list[Any]:
+        """Every rank's value, by rank."""
+        return [value]
 
-    def all_reduce_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Of what is not sharded."""
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Over ranks. Parameters that no rank used keep no gradient, as with one process."""
 
     def clip_gradients(self, parameters: Sequence[nn.Parameter], norm: float) -> None:
         nn.utils.clip_grad_norm_(parameters, norm)

@@ -1,8 +1,4 @@
-"""One model over several processes, as torchrun starts them: FSDP2 (gloo on CPUs, nccl on GPUs).
-
-Every rank holds all examples and takes every nth group of a batch. Losses divide by the examples of the whole batch, so
-that two ranks do what one does.
-"""
+"""One model whose weights are sharded over several processes: FSDP2, for models that do not fit into each."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,18 +14,16 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
 )
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 
-from workers.train.distributed.group import ProcessGroup
+from workers.train.distributed.replicated import ReplicatedGroup
 
 _FULL = StateDictOptions(full_state_dict=True, cpu_offload=True)
 _SPREAD = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
 
 
-class ShardedGroup(ProcessGroup):
-    def __init__(self, device: torch.device) -> None:
-        if not dist.is_initialized():
-            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        self.rank, self.world_size, self.device = dist.get_rank(), dist.get_world_size(), device
+class ShardedGroup(ReplicatedGroup):
+    is_sharded = True
 
     def shard(self, model: nn.Module, blocks: Sequence[nn.Module]) -> None:
         mesh = dist.init_device_mesh(self.device.type, (self.world_size,))
@@ -37,29 +31,13 @@ class ShardedGroup(ProcessGroup):
             fully_shard(block, mesh=mesh)
         fully_shard(model, mesh=mesh)
 
-    def all_reduce_max(self, *numbers: float) -> list[float]:
-        together = torch.tensor(numbers, dtype=torch.float64, device=self.device)
-        dist.all_reduce(together, dist.ReduceOp.MAX)
-        found: list[float] = together.tolist()
-        return found
-
-    def all_reduce_sum(self, number: float) -> float:
-        together = torch.tensor(number, dtype=torch.float64, device=self.device)
-        dist.all_reduce(together)
-        return float(together)
-
-    def broadcast(self, value: Any) -> Any:
-        told = [value]
-        dist.broadcast_object_list(told, src=0, device=self.device)
-        return told[0]
-
-    def all_reduce_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Their mean, as FSDP's of what is sharded."""
-        for parameter in parameters:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            dist.all_reduce(parameter.grad)
-            parameter.grad /= self.world_size
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """FSDP has taken the mean over ranks of what is sharded; the sum of the rest remains (`objectives`)."""
+        sharded = [parameter for parameter in parameters if isinstance(parameter, DTensor)]
+        for parameter in sharded:
+            if parameter.grad is not None:
+                parameter.grad.mul_(self.world_size)
+        super().sum_gradients([parameter for parameter in parameters if not isinstance(parameter, DTensor)])
 
     def clip_gradients(self, parameters: Sequence[nn.Parameter], norm: float) -> None:
         """Over sharded and whole parameters together."""
@@ -92,7 +70,22 @@ class ShardedGroup(ProcessGroup):
     def load_optimiser(
         self, module: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any]
     ) -> None:
-        set_optimizer_state_dict(module, optimiser, state, options=_SPREAD)
+        """state: also that of a whole model, which has numbers where a sharded one has the names of parameters."""
+        named = _with_names(module, optimiser, state)
+        set_optimizer_state_dict(module, optimiser, named, options=_SPREAD)
 
-    def destroy(self) -> None:
-        dist.destroy_process_group()
+
+def _with_names(module: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> dict[str, Any]:
+    name_by_id = {id(parameter): name for name, parameter in module.named_parameters()}
+    ordered = [name_by_id[id(parameter)] for group in optimiser.param_groups for parameter in group["params"]]
+    return {
+        "state": {_name(key, ordered): value for key, value in state["state"].items()},
+        "param_groups": [
+            group | {"params": [_name(key, ordered) for key in group["params"]]}
+            for group in state["param_groups"]
+        ],
+    }
+
+
+def _name(key: int | str, ordered: Sequence[str]) -> str:
+    return ordered[key] if isinstance(key, int) else key
