@@ -64,12 +64,15 @@ _prepare()
 # Models can be imported from here on.
 from django.core.servers.basehttp import WSGIRequestHandler  # noqa: E402
 from django.test import Client  # noqa: E402
+from django.test.testcases import LiveServerThread  # noqa: E402
 
 from apps.accounts.models import Project, User  # noqa: E402
 from tests.factories import make_member, make_outsider  # noqa: E402
+from tests.live_server import PersistentThreadsServer  # noqa: E402
 
 # Of `live_server`, which writes a head in several pieces: each would wait 40 ms for the one before.
 WSGIRequestHandler.disable_nagle_algorithm = True
+LiveServerThread.server_class = PersistentThreadsServer
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,12 +2,20 @@
 
 import io
 import stat
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from apps.core.errors import DomainError
-from apps.core.storage import backup_archive
+from apps.core.storage import backup_archive, passphrase_encryption
+
+
+@pytest.fixture(autouse=True)
+def cheap_passphrases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the work for each key; the cost is in the head of a file."""
+    writer = partial(passphrase_encryption.SealedWriter, cost=15)
+    monkeypatch.setattr(passphrase_encryption, "SealedWriter", writer)
 
 
 @pytest.fixture

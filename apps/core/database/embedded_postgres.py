@@ -232,6 +232,8 @@ def _command(runner: Runner, connection: PostgresConnection, durable: bool) -> l
     }
     if not durable:
         settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+        settings |= {"wal_level": "minimal", "max_wal_senders": 0, "checkpoint_timeout": "1h"}
+        settings |= {"jit": "off", "io_method": "sync", "scram_iterations": 1}  # rows are few, sessions many
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     return [str(runner.bin / "postgres"), "-D", connection.data, *options]
 

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -434,14 +435,19 @@ def test_flags_from_elsewhere_outlive_another_reading() -> None:
     assert messages(again) == [("user", "hi"), ("assistant", "No."), ("user", "Great!")]
 
 
-def test_hostile_texts_take_no_longer_than_others() -> None:
-    from time import perf_counter
+@pytest.mark.parametrize(
+    ("name", "mark", "characters"),
+    [("harmony", "<|start|>assistant<|message|>x", 20_000), ("chatml", "<tool_call>{}</tool_call>", 200_000)],
+    ids=["harmony", "chatml"],
+)
+def test_time_grows_with_the_length_of_a_hostile_text_not_with_its_square(
+    name: str, mark: str, characters: int
+) -> None:
+    def cpu_seconds(characters: int) -> float:
+        marks, began = mark * (characters // len(mark)), thread_time()
+        read_pair(PROMPTS[name], marks)
+        read_whole(PROMPTS[name] + marks)
+        return thread_time() - began
 
-    for name, mark in (
-        ("harmony", "<|start|>assistant<|message|>x"),
-        ("chatml", "<tool_call>{}</tool_call>"),
-    ):
-        began = perf_counter()
-        read_pair(PROMPTS[name], mark * (200_000 // len(mark)))
-        read_whole(PROMPTS[name] + mark * (200_000 // len(mark)))
-        assert perf_counter() - began < 5, name
+    short = min(cpu_seconds(characters) for _ in range(3))
+    assert min(cpu_seconds(4 * characters) for _ in range(2)) < 10 * short  # 4 times, squared 16 times
