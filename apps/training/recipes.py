@@ -12,6 +12,8 @@ from apps.training.pretrained import check_names, with_names
 from workers.errors import RewardError
 from workers.schema.recipe import Recipe, builtin_recipes, parse_recipe, recipe_to_dict
 
+_DECIDING = ("objective", "backbone", "decoder", "lora_rank", "heads_only")  # on which other defaults depend
+
 
 @dataclass(frozen=True, slots=True)
 class NamedChoice:
@@ -69,7 +71,7 @@ def _naming(recipe: Recipe, names: Mapping[str, Any]) -> Recipe:
 
 def as_toml(values: Mapping[str, Any]) -> str:
     """The keys in which a recipe differs from the defaults of its backbone and objective, one a line."""
-    fixed = {key: values[key] for key in ("objective", "backbone", "decoder") if key in values}
+    fixed = {key: values[key] for key in _DECIDING if key in values}
     defaults = recipe_to_dict(parse_recipe(fixed))
     lines = [f"{key} = {toml(values[key])}" for key in fixed if values[key] != getattr(Recipe(), key)]
     lines += [

@@ -1,4 +1,4 @@
-"""Bradley-Terry on preferences, with ties, both-bad, margins, unreliable annotators and centring."""
+"""Bradley-Terry on preferences, with ties, both-bad, strengths, unreliable annotators and centring."""
 
 import math
 from collections.abc import Sequence
@@ -93,6 +93,10 @@ class BradleyTerry(Objective):
     Both-bad is two points under a learnt threshold. Who chose one of two could have said both-bad, so where a
     data set has any, the chosen one of every strict pair is a point above it; that keeps the threshold in place.
     Comparisons by a criterion are of the reward where the recipe names it, in `joint` of the criterion head.
+
+    The strength of a strict choice is used as a margin (`margins`), or as a magnitude (`strength_weights`), with which
+    its negative log-likelihood is multiplied, by either model of ties: scaled Bradley-Terry, -m log s(d) (Wang et al.
+    2024, HelpSteer2-Preference, arXiv 2410.01257, eq. 3). Ties and both-bad have no strength.
     """
 
     name = "bradley_terry"
@@ -135,13 +139,14 @@ class BradleyTerry(Objective):
         a, b = batch.scores(0), batch.scores(1)
         records = [_record(example) for example in batch.examples]
         choice = torch.tensor([CHOICES[record.choice] for record in records], device=a.device).unsqueeze(-1)
-        margin = a.new_tensor([self.recipe.margins[record.strength - 1] for record in records]).unsqueeze(-1)
+        margin = self._by_strength(self.recipe.margins, records, a)
+        magnitude = torch.where(choice <= 1, self._by_strength(self.recipe.strength_weights, records, a), 1.0)
         eta = a.new_zeros(()) if self.tie is None else functional.softplus(self.tie)
         q = self._reliability(records, a).unsqueeze(-1).expand_as(a)
         chosen, other = torch.where(choice == 1, b, a), torch.where(choice == 1, a, b)
-        loss = preference_loss(chosen, other, margin, q, eta, self.recipe.label_smoothing)
+        loss = magnitude * preference_loss(chosen, other, margin, q, eta, self.recipe.label_smoothing)
         if self.recipe.ties == "davidson":
-            loss = self._davidson(chosen, other, margin * (choice <= 1), choice, q)
+            loss = magnitude * self._davidson(chosen, other, margin * (choice <= 1), choice, q)
         elif self.tie is not None:
             loss = torch.where(choice == 2, tie_loss(a, b, eta), loss)
         if self.threshold is not None and self.recipe.ties == "rao_kupper":
@@ -151,6 +156,16 @@ class BradleyTerry(Objective):
         if self.annotator is not None:
             loss = loss + self._prior(records, self.annotator).unsqueeze(-1)
         return loss + self.recipe.centring * (a + b).square()
+
+    def ignores_strengths(self, examples: Sequence[Example]) -> bool:
+        """Whether the recipe uses strengths, and no comparison has another one than 1."""
+        is_used = any(self.recipe.margins) or len({*self.recipe.strength_weights}) > 1
+        return is_used and all(_record(example).strength == 1 for example in examples)
+
+    @staticmethod
+    def _by_strength(values: Sequence[float], records: Sequence[PreferenceRecord], like: Tensor) -> Tensor:
+        """[pairs, 1]"""
+        return like.new_tensor([values[record.strength - 1] for record in records]).unsqueeze(-1)
 
     def _davidson(self, chosen: Tensor, other: Tensor, margin: Tensor, choice: Tensor, q: Tensor) -> Tensor:
         """With the chosen one as the first: `b` is then its mirror image."""

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from workers.errors import RewardError
 from workers.schema.decode import escape
+from workers.schema.decoder_recipes import DECODER_RECIPES
 
 _BESIDE_A_CHUNK = 32  # its frame, and the mark of a gap
 Share = Annotated[float, Meta(ge=0, lt=1)]
@@ -41,6 +42,7 @@ class Recipe:
     decoder: str = ""
     lora_rank: Annotated[int, Meta(ge=0, le=1024)] = 16
     lora_alpha: Annotated[float, Meta(gt=0, le=10_000)] = 32.0
+    base_weights: Literal["auto", "float32", "bfloat16", "nf4"] = "auto"
     gradient_checkpointing: bool = False
     unfrozen: bool = False
     heads_only: bool = False
@@ -58,6 +60,7 @@ class Recipe:
     margins: tuple[
         Annotated[float, Meta(ge=0)], Annotated[float, Meta(ge=0)], Annotated[float, Meta(ge=0)]
     ] = (0.0, 0.0, 0.0)
+    strength_weights: tuple[Positive, Positive, Positive] = (1.0, 1.0, 1.0)
     label_smoothing: Annotated[float, Meta(ge=0, lt=0.5)] = 0.0
     centring: Annotated[float, Meta(ge=0, le=10)] = 0.01
     ties: Literal["rao_kupper", "davidson"] = "rao_kupper"
@@ -108,6 +111,8 @@ PURPOSES: dict[str, str] = {
     "decoder": "a causal language model by its name: listed by the operator or project/name@version; for that backbone",
     "lora_rank": "of the decoder's low-rank adapters; 0 trains all its weights",
     "lora_alpha": "what the adapters are scaled by, over their rank",
+    "base_weights": "how the decoder's frozen weights are kept under adapters: 'auto' is bfloat16 on a GPU, float32 "
+    "on a CPU; 'nf4' is 4 bits (QLoRA, needs bitsandbytes); what is trained is always float32",
     "gradient_checkpointing": "compute the decoder's activations twice instead of keeping them: slower, less memory",
     "unfrozen": "train the encoder too: minutes instead of seconds, better where there are over a thousand pairs",
     "heads_only": "train only the heads, on the frozen backbone of the parent model: seconds",
@@ -121,6 +126,7 @@ PURPOSES: dict[str, str] = {
     "ensemble": "heads, each trained on its own bootstrap sample; their spread is the uncertainty",
     "aggregation": "how steps make one reward: 'value' is the last value, the others combine per-step rewards",
     "margins": "by how much the better one has to win, in raw reward, for strengths 1, 2 and 3",
+    "strength_weights": "how much a comparison counts, for strengths 1, 2 and 3; 1, 2, 3 is scaled Bradley-Terry",
     "label_smoothing": "probability that a choice is a slip, for all annotators",
     "centring": "weight of (r_a + r_b)^2, which keeps rewards around zero",
     "ties": "the model of ties and both-bad; davidson: differences of rewards are log odds of being preferred",
@@ -174,6 +180,7 @@ REASONS: dict[str, str] = {
     "decoder": "none comes with the installation",
     "lora_rank": "enough for a reward model, at a fraction of the memory of training everything",
     "lora_alpha": "twice the rank, as is usual",
+    "base_weights": "frozen weights get no small updates that bfloat16 would lose",
     "gradient_checkpointing": "only worth its time where memory runs out",
     "unfrozen": "with few comparisons a trained encoder remembers them instead of learning from them",
     "heads_only": "a first model needs its trunk trained; later ones may keep it",
@@ -187,12 +194,14 @@ REASONS: dict[str, str] = {
     "ensemble": "their spread settles at about five; a decoder has one, since its trunk is what costs",
     "aggregation": "reads the whole trajectory once, at its end",
     "margins": "how much better people find one is not how far apart rewards should be, unless you say so",
+    "strength_weights": "a strength is an opinion too; the recipes of decoders use it",
     "label_smoothing": "slips are better learnt by annotator, with annotators = 'learnt'",
     "centring": "too weak to move accuracy, strong enough to fix the origin; 0 for sums, whose origin means something",
     "ties": "rao_kupper keeps the results of recipes from before this key",
     "annotators": "uses what is known and guesses nothing",
     "epochs": "early stopping ends it sooner; a decoder takes two, more overfit",
-    "learning_rate": "the most at which the small parts train steadily; a tenth for decoders",
+    "learning_rate": "the most at which the small parts train steadily; a tenth for a decoder's adapters, a hundredth "
+    "where all of a decoder is trained",
     "encoder_learning_rate": "usual for fine-tuning small encoders",
     "weight_decay": "a little against learning tasks by heart; none on adapters",
     "warmup": "Adam's first steps know no scale yet",
@@ -206,7 +215,7 @@ REASONS: dict[str, str] = {
     "precision": "as exact as the machine does at full speed",
     "evaluations_per_epoch": "once is enough where an epoch takes seconds; four times for decoders",
     "patience": "validation is noisy; five worse ones in a row are no noise",
-    "checkpoint_seconds": "what a killed worker loses at most",
+    "checkpoint_seconds": "what a killed worker loses at most; ten minutes for decoders, whose checkpoints are large",
     "folds": "costs as many trainings more; worth it below some hundred held-out comparisons",
     "generators": "human feedback is usually enough",
     "generated_per_trajectory": "more of them say the same",
@@ -235,6 +244,7 @@ FITTING: dict[str, dict[str, dict[str, Any]]] = {
             "weight_decay": 0.0,
             "evaluations_per_epoch": 4,
             "max_tokens": 2048,
+            "checkpoint_seconds": 600.0,
         },
     },
     "objective": {
@@ -245,6 +255,13 @@ FITTING: dict[str, dict[str, dict[str, Any]]] = {
     },
     # What every step of a sum has in common is no matter of taste: it tells a longer trajectory from a shorter one.
     "aggregation": {"sum": {"centring": 0.0}},
+}
+# And where all weights of a decoder are trained (lora_rank = 0): pretrained weights bear smaller steps, and one epoch.
+FULL_FINE_TUNING: dict[str, Any] = {
+    "learning_rate": 1e-5,
+    "epochs": 1,
+    "warmup": 0.05,
+    "gradient_checkpointing": True,
 }
 
 
@@ -270,6 +287,9 @@ def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, by_value in FITTING.items():
         found |= by_value.get((found | dict(given)).get(key, ""), {})
+    is_reward_decoder = given.get("backbone") == "decoder" and given.get("objective") != GENERATIVE
+    if is_reward_decoder and given.get("lora_rank") == 0 and not given.get("heads_only"):
+        found |= FULL_FINE_TUNING
     return found
 
 
@@ -280,16 +300,18 @@ def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
 
 
 def builtin_recipes() -> dict[str, Recipe]:
-    """By name. Named after their objective; the suffix says what is different."""
+    """By name. Named after their objective or decoder; the suffix says what is different."""
     return {
         "bradley-terry": Recipe(),
         "bradley-terry-unfrozen": Recipe(
             unfrozen=True, epochs=3, batch_pairs=16, batch_tokens=8192, evaluations_per_epoch=2, patience=3
         ),
-    } | {
-        name.replace("_", "-"): parse_recipe({"objective": name})
-        for name in OBJECTIVES
-        if name not in ("bradley_terry", GENERATIVE)  # no decoder comes with the installation
+        **{
+            name.replace("_", "-"): parse_recipe({"objective": name})
+            for name in OBJECTIVES
+            if name not in ("bradley_terry", GENERATIVE)  # no decoder comes with the installation
+        },
+        **{name: parse_recipe(values) for name, values in DECODER_RECIPES.items()},
     }
 
 
@@ -331,6 +353,7 @@ def _check(recipe: Recipe) -> None:
             "project/name@version.",
             pointer="/decoder",
         )
+    _check_base_weights(recipe)
     if recipe.principles and recipe.objective != GENERATIVE:
         raise RewardError(
             f"principles = true means nothing to the objective {recipe.objective!r}; only 'generative' reads them.",
@@ -360,6 +383,27 @@ def _check(recipe: Recipe) -> None:
     if recipe.folds == 1:
         raise RewardError(
             "folds = 1 leaves nothing to train on; use 0 (none) or at least 2.", pointer="/folds"
+        )
+
+
+def _check_base_weights(recipe: Recipe) -> None:
+    if recipe.base_weights == "auto":
+        return
+    if recipe.backbone != "decoder" or recipe.objective == GENERATIVE:
+        what = (
+            "the objective 'generative'"
+            if recipe.backbone == "decoder"
+            else f"the backbone {recipe.backbone!r}"
+        )
+        raise RewardError(
+            f"base_weights = {recipe.base_weights!r} means nothing to {what}; leave it out.",
+            pointer="/base_weights",
+        )
+    if recipe.base_weights != "float32" and not recipe.lora_rank and not recipe.heads_only:
+        raise RewardError(
+            f"base_weights = {recipe.base_weights!r} is for frozen weights, and lora_rank = 0 trains all: "
+            "bfloat16 would lose their small updates. Set lora_rank above 0, or leave base_weights out.",
+            pointer="/base_weights",
         )
 
 

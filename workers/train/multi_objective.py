@@ -108,6 +108,13 @@ class MultiObjectiveModule(nn.Module):
         objective = dict(self.parts.items()).get("regression")
         return objective.assumed if isinstance(objective, Regression) else []
 
+    def ignores_strengths(self) -> bool:
+        """Whether the recipe uses the strengths of comparisons, of which there are none above 1."""
+        objective = dict(self.parts.items()).get("bradley_terry")
+        if not isinstance(objective, BradleyTerry):
+            return False
+        return objective.ignores_strengths(self.examples.by_objective("bradley_terry"))
+
     def adversaries(self) -> list[str]:
         """Annotators who say the opposite more often than not: q below one half, learnt or in the records."""
         if self.recipe.annotators == "equal":

@@ -126,6 +126,7 @@ class TrainingPipeline:
         model = self._unsharded(training, trainer)
         if not self.process_group.is_main_process:
             return {}
+        model.backbone.finish_training()
         scores = score_rendered(model, training.rendered, cache=trainer.cache)
         reward = reward_statistics(scores.raw)
         validation = self._examples(splits["validation"])
@@ -218,6 +219,10 @@ class TrainingPipeline:
             self.events(
                 message=f"warning: nothing says whether more is better or worse by {', '.join(assumed)}; more is taken "
                 "to be better by each (set criteria_weights in the recipe)"
+            )
+        if module.ignores_strengths():
+            self.events(
+                message="margins and strength_weights have no effect: no comparison has a strength above 1"
             )
         seconds = self.config.budget.seconds if self.config.budget else None
         trainer = RewardTrainer(

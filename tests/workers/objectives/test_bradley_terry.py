@@ -106,6 +106,44 @@ def test_the_margin_is_that_of_the_strength(made, batch, make_preference):
     assert got.tolist() == pytest.approx([math.log1p(math.exp(-d)) for d in (3, 2, 1)])
 
 
+@pytest.mark.parametrize("ties", ["rao_kupper", "davidson"])
+def test_the_magnitude_multiplies_the_loss_of_a_strict_choice(
+    made, batch, make_preference, ties: str
+) -> None:
+    """Scaled Bradley-Terry: m (-log s(d)), with d = 1 and -log s(1) = 0.3132617; m = 1, 2, 3. A tie has no strength."""
+    objective, _ = made("a", ties=ties, strength_weights=(1.0, 2.0, 3.0))
+    records = [make_preference(0, choice="a", strength=strength) for strength in (1, 2, 3)]
+    given = values((1.0, 0.0), (1.0, 0.0), (1.0, 0.0))
+    found = objective(batch("bradley_terry", records, given)).squeeze(-1)
+    assert found.tolist() == pytest.approx([0.3132617, 0.6265234, 0.9397851], abs=1e-6)
+    with_ties, _ = made("a", "tie", ties=ties, strength_weights=(1.0, 2.0, 3.0))
+    plain, _ = made("a", "tie", ties=ties)
+    mixed = [make_preference(0, choice=choice, strength=3) for choice in ("b", "tie")]
+    rewards = values((1.0, 0.0), (1.0, 0.0))
+    scaled = with_ties(batch("bradley_terry", mixed, rewards)).squeeze(-1)
+    unscaled = plain(batch("bradley_terry", mixed, rewards)).squeeze(-1)
+    assert (scaled / unscaled).tolist() == pytest.approx([3.0, 1.0])
+
+
+def test_a_margin_and_a_magnitude_by_davidson(made, batch, make_preference) -> None:
+    """m (-log s(d - margin)) with m = 3, d = 2, margin = 0.5: 3 * 0.2014133; nothing was a tie, so nu is 0."""
+    objective, _ = made("a", ties="davidson", margins=(0.0, 0.25, 0.5), strength_weights=(1.0, 2.0, 3.0))
+    strong = [make_preference(0, choice="b", strength=3)]
+    found = objective(batch("bradley_terry", strong, values((0.0, 2.0)))).squeeze(-1)
+    assert found.tolist() == pytest.approx([3 * 0.2014133], abs=1e-6)
+
+
+def test_strengths_that_nobody_gave_are_known_to_have_no_effect(made, make_preference) -> None:
+    weak, strong = (
+        [Example("bradley_terry", make_preference(0, choice="a", strength=strength), (0, 1))]
+        for strength in (1, 2)
+    )
+    scaled, _ = made("a", strength_weights=(1.0, 2.0, 3.0))
+    plain, _ = made("a")
+    assert (scaled.ignores_strengths(weak), scaled.ignores_strengths(strong)) == (True, False)
+    assert not plain.ignores_strengths(weak)
+
+
 def test_centring_adds_the_square_of_the_sum(made, batch):
     plain, records = made("a")
     centred, _ = made("a", centring=0.1)

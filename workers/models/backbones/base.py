@@ -57,6 +57,9 @@ class Backbone(nn.Module, ABC):
     def prepare(self, rendered: Sequence[Rendered]) -> None:
         """Before a training on these."""
 
+    def finish_training(self) -> None:
+        """After a training, before anything is scored: from here on it computes what is saved."""
+
     def inherit(self, parent: "Backbone") -> None:
         """Take over the weights of one of the same kind, but for a pretrained part that was built from its files."""
 

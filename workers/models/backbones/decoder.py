@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig,
 from workers.errors import RewardError
 from workers.models.backbones.attention import BLOCKWISE
 from workers.models.backbones.base import Backbone
+from workers.models.backbones.frozen_weights import merge_adapters, nf4_options
 from workers.models.backbones.last_layer import LastLayer
 from workers.models.cache.kv_cache import Growing, growing_mask
 from workers.models.cache.session_cache import Past, SessionCache, SessionSpace
@@ -68,10 +69,22 @@ class Decoder(Backbone):
         self._adapters = [get_peft_model(self.base, config)]
 
     def merged(self) -> PreTrainedModel:
-        """The plain model, adapters added to its weights. They cannot be trained on after it."""
+        """The plain model, adapters added to its weights. They cannot be trained on after it.
+
+        Weights of 4 bits become bfloat16, with the values that the adapters were trained on.
+        """
         if self._adapters:
-            self.base = self._adapters.pop().merge_and_unload()
+            adapted = self._adapters.pop()
+            if self.base.dtype == torch.float32:
+                self.base = adapted.merge_and_unload()
+            else:
+                merge_adapters(self.base)
         return self.base
+
+    def finish_training(self) -> None:
+        """Where merging rounds, before anything is scored: what is reported is then what is served."""
+        if self._adapters and self.base.dtype != torch.float32:
+            self.merged()
 
     @property
     def sharing(self) -> Cost:
@@ -267,7 +280,7 @@ class Decoder(Backbone):
                 alone = torch.cat([self.states([item]).flat for item in items])
         except (RuntimeError, ValueError, TypeError) as error:
             raise self._refused(str(error).split("\n")[0]) from error
-        if not bool((packed - alone).abs().max() <= _EXACT * alone.abs().max()):
+        if not bool((packed - alone).abs().max() <= self._tolerance * alone.abs().max()):
             raise self._refused(f"its states differ by {float((packed - alone).abs().max()):.2g}")
 
     def _refused(self, why: str) -> RewardError:
@@ -284,9 +297,17 @@ def _session(tokens: Tokens) -> Session:
     return tokens.session
 
 
-def load_base(folder: Path, *, device: str, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
-    """From local safetensors only; no remote code, no pickles."""
+def load_base(
+    folder: Path, *, device: str, dtype: torch.dtype = torch.float32, nf4: bool = False
+) -> PreTrainedModel:
+    """From local safetensors only; no remote code, no pickles.
+
+    nf4: linear maps in 4 bits (NormalFloat with double quantisation: QLoRA, Dettmers et al. 2023), the rest in `dtype`.
+    Raises RewardError without bitsandbytes.
+    """
     options: dict[str, Any] = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
+    if nf4:
+        options |= nf4_options(device, dtype)
     with silence_transformers():
         return _with_attention(
             device,
@@ -297,7 +318,10 @@ def load_base(folder: Path, *, device: str, dtype: torch.dtype = torch.float32) 
 def empty_base(config: PreTrainedConfig, *, device: str) -> PreTrainedModel:
     """The architecture with weights still to be loaded."""
     return _with_attention(
-        device, lambda how: AutoModel.from_config(config, trust_remote_code=False, attn_implementation=how)
+        device,
+        lambda how: AutoModel.from_config(
+            config, trust_remote_code=False, attn_implementation=how, dtype=torch.float32
+        ),
     )
 
 

@@ -15,6 +15,7 @@ from workers.models.backbones.decoder import (
     empty_base,
     load_base,
 )
+from workers.models.backbones.frozen_weights import frozen_dtype
 from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
 from workers.schema import Text
@@ -32,7 +33,13 @@ def renderer(recipe: Recipe, examples: Any = ()) -> ConversationRenderer:
 
 
 def build(recipe: Recipe, examples: Any, like: Any, device: str) -> Decoder:
-    decoder = Decoder(load_base(decoder_folder(recipe.decoder), device=device), renderer(recipe))
+    base = load_base(
+        decoder_folder(recipe.decoder),
+        device=device,
+        dtype=frozen_dtype(recipe, device),
+        nf4=recipe.base_weights == "nf4",
+    )
+    decoder = Decoder(base, renderer(recipe))
     decoder.to(device).require_exact()
     if recipe.gradient_checkpointing:
         base = decoder.base  # transformers renames it
@@ -57,7 +64,7 @@ def save(backbone: Decoder, heads: Heads, folder: Path, recipe: Recipe) -> dict[
     tokenizer = backbone.renderer.tokenizer
     tokenizer.chat_template = backbone.renderer.template
     tokenizer.save_pretrained(folder)
-    config = _as_classifier(base.config, heads.config.ensemble, _pad(backbone))
+    config = _as_classifier(base.config, base.dtype, heads.config.ensemble, _pad(backbone))
     config.save_pretrained(folder)
     return {
         "backbone": {"kind": KIND, "architecture": base.config.model_type, "lora_rank": recipe.lora_rank},
@@ -93,11 +100,13 @@ def _probe(backbone: Decoder, heads: Heads) -> dict[str, Any]:
     return {"ids": [*ids], "values": values.tolist()}
 
 
-def _as_classifier(config: PreTrainedConfig, labels: int, pad: int | None) -> PreTrainedConfig:
+def _as_classifier(
+    config: PreTrainedConfig, dtype: torch.dtype, labels: int, pad: int | None
+) -> PreTrainedConfig:
     new = type(config).from_dict(config.to_dict())
     new.num_labels = labels
     new.pad_token_id = pad
-    new.dtype = torch.float32
+    new.dtype = dtype
     name = MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES.get(config.model_type)
     if name is not None:
         new.architectures = [name]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from workers.errors import RewardError
 from workers.schema.recipe import Recipe
 from workers.train.distributed.group import ProcessGroup
 
@@ -43,6 +44,12 @@ def place_model(
         (lacks,) = process_group.all_reduce_max(not fits_whole(model, device, process_group.world_size))
         if not lacks:
             return process_group
+    if recipe.base_weights == "nf4":
+        raise RewardError(
+            "weights of 4 bits are not sharded; with base_weights = 'nf4' every GPU holds the whole model. Leave "
+            "sharding out, or set base_weights to 'bfloat16'.",
+            pointer="/recipe/base_weights",
+        )
     from workers.train.distributed.sharded import ShardedGroup  # a second to import
 
     group = ShardedGroup(next(model.parameters()).device)
