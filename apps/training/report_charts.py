@@ -43,7 +43,12 @@ def best_of_n_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
 _REINFORCEMENT_SERIES = {  # by chart: its y axis, and the series by their names in the report
     "rights": (
         {"name": "share of verdicts", "min": 0, "max": 1},
-        {"right": "correct", "agrees": "agrees with the other order", "formed": "complete critique"},
+        {
+            "right": "correct",
+            "right_single": "single scores in order",
+            "agrees": "agrees with the other order",
+            "formed": "complete critique",
+        },
     ),
     "lengths": ({"name": "tokens per critique", "min": 0}, {"length": "tokens"}),
     "entropies": ({"name": "nats", "min": 0}, {"entropy": "entropy per token", "divergence": "divergence"}),
@@ -63,6 +68,7 @@ def reinforcement_charts(report: dict[str, Any] | None) -> dict[str, dict[str, A
             "series": [
                 {"name": label, "points": [[point["step"], point[key]] for point in curve]}
                 for key, label in series.items()
+                if key in curve[0]  # older reports, and recipes, have no single scores
             ],
         }
         for name, (axis, series) in _REINFORCEMENT_SERIES.items()

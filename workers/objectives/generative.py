@@ -5,6 +5,7 @@ words' log-probabilities after the critique c (A and B; good and bad), and y the
 
     pair         -log p(y | a, b, c)          written for both orders
     run          -log sigma(z_y - z_other)    Bradley and Terry (1952) on the verdicts about the two
+    rating       -r log sigma(z) - (1 - r) log sigma(-z)    where someone rated it r of 0 to 1
     critique     -mean_t log p(c_t | c_<t)    where someone wrote one
 
 A question may name a principle that alone is to be judged by; by the opposite of one, y is the other side (SALMON, Sun
@@ -37,6 +38,12 @@ def run_loss(
     return (
         -(1 - smoothing) * logsigmoid(z) - smoothing * logsigmoid(-z) + centring * (better + other).square()
     )
+
+
+def rating_loss(verdicts: Tensor, places: Tensor) -> Tensor:
+    """[n] verdicts z, and the place of each rating on its scale, 0 to 1: the cross-entropy of the probability of
+    "good". [n]"""
+    return -places * logsigmoid(verdicts) - (1 - places) * logsigmoid(-verdicts)
 
 
 def critique_loss(log_probs: Tensor, mask: Tensor) -> Tensor:
@@ -87,6 +94,15 @@ def reinforce_loss(
     difference = (reference - log_probs).clamp(-10, 10)
     divergence = difference.exp() - difference - 1
     return -(gain - kl * divergence) * mask
+
+
+def ordered(better: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """[pairs, samples] verdicts z after several critiques of the better trajectory and of the other. [pairs, samples]
+    twice: how often each of the better is above one of the other, and each of the other below one of the better; equal
+    ones count one half. It is what a pointwise judge is rewarded for (J1, Whitehouse et al. 2025, arXiv 2505.10320)."""
+    wins = (better.unsqueeze(-1) > other.unsqueeze(-2)).float()
+    wins = wins + 0.5 * (better.unsqueeze(-1) == other.unsqueeze(-2)).float()
+    return wins.mean(-1), wins.mean(-2)
 
 
 def reward(is_right: Tensor, agrees: Tensor, is_formed: Tensor, *, consistency: float = 0.5) -> Tensor:

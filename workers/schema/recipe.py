@@ -90,6 +90,9 @@ class Recipe:
 
     critique_tokens: Annotated[int, Meta(ge=1, le=8192)] = 256
     critique_weight: NonNegative = 1.0
+    pointwise_weight: NonNegative = 1.0
+    rating_weight: NonNegative = 1.0
+    own_critique_epochs: Annotated[int, Meta(ge=0, le=1000)] = 1
     principles: bool = False
     negate: Share = 0.25
     reinforce_steps: Annotated[int, Meta(ge=0, le=100_000)] = 0
@@ -98,6 +101,7 @@ class Recipe:
     reinforce_clip: Annotated[float, Meta(gt=0, lt=1)] = 0.2
     reinforce_kl: NonNegative = 0.01
     reinforce_consistency: NonNegative = 0.5
+    reinforce_singles: bool = True
 
 
 PURPOSES: dict[str, str] = {
@@ -158,6 +162,11 @@ PURPOSES: dict[str, str] = {
     "generated_weight": "weight of a generated comparison relative to one of a person",
     "critique_tokens": "of 'generative': largest number of tokens of a critique, before the verdict",
     "critique_weight": "of 'generative': weight of learning people's comments relative to their verdicts",
+    "pointwise_weight": "of 'generative': weight of the verdicts on single trajectories, whose difference predicts the "
+    "preference, relative to the verdicts on pairs",
+    "rating_weight": "of 'generative': weight of ratings of single trajectories; 0 leaves them out",
+    "own_critique_epochs": "of 'generative': passes over the pairs in which verdicts follow critiques the model wrote "
+    "itself, after the epochs with annotators' comments; 0: none",
     "principles": "of 'generative': ask each comparison by its own criterion, so that a request may name any",
     "negate": "of 'principles': the share asked by the opposite of the criterion, so that it has to be read",
     "reinforce_steps": "of 'generative': steps of reinforcement by right verdicts, after the epochs; 0: none",
@@ -166,6 +175,7 @@ PURPOSES: dict[str, str] = {
     "reinforce_clip": "how far a token's probability may move in a step before it counts no more",
     "reinforce_kl": "weight of the divergence from the model that reinforcement began with",
     "reinforce_consistency": "how much more a right verdict counts if the other order gives it too",
+    "reinforce_singles": "reinforce critiques of single trajectories too, by whether their scores order the pair",
 }
 
 
@@ -222,6 +232,9 @@ REASONS: dict[str, str] = {
     "generated_weight": "generated comparisons count less than human ones",
     "critique_tokens": "a few sentences on each run",
     "critique_weight": "both are learnt from people",
+    "pointwise_weight": "trainers ask for single scores, people see pairs",
+    "rating_weight": "a rating is about a single trajectory, as the score is",
+    "own_critique_epochs": "a score is asked for after a critique of the model, not after one of an annotator",
     "principles": "the overall judgement is what most campaigns ask for",
     "negate": "enough to learn what an opposite is, and most is asked as people were",
     "reinforce_steps": "it needs a judge that is often right already, and many times the time",
@@ -230,6 +243,7 @@ REASONS: dict[str, str] = {
     "reinforce_clip": "PPO's",
     "reinforce_kl": "keeps its sentences readable",
     "reinforce_consistency": "as in R1-Reward",
+    "reinforce_singles": "trainers ask for single scores",
 }
 
 

@@ -81,12 +81,12 @@ def test_where_nobody_wrote_it_learns_to_answer_at_once(folder: Path) -> None:
 
 def test_a_training_that_was_stopped_goes_on_with_the_same_losses(folder: Path, tmp_path: Path) -> None:
     chosen = recipe(
-        folder, epochs=1, batch_pairs=2, reinforce_steps=3, reinforce_samples=2, checkpoint_seconds=0.0
+        folder, epochs=1, batch_pairs=2, reinforce_steps=2, reinforce_samples=2, checkpoint_seconds=0.0
     )
     whole = make_trainer(chosen)
     whole.run()
-    assert len(whole.losses) == 3 + 3 and len(whole.curve) == 3
-    for steps in (2, 3, 5):
+    assert len(whole.losses) == 3 + 3 + 2 and len(whole.curve) == 2
+    for steps in (2, 5, 7):
         place = tmp_path / str(steps)
         with pytest.raises(TrainingStopped):
             make_trainer(chosen, limits=TrainingLimits(_after(steps), None, place)).run()
@@ -110,17 +110,27 @@ def test_what_is_sampled_is_what_the_model_said_then(folder: Path) -> None:
     torch.manual_seed(3)
     batch = trainer.train[:2]
     drawn = sample(trainer.writer, batch, chosen, 4096, writes=True)
-    assert len(drawn.lines) == 2 * 2 * 3 == len(drawn.own)
+    assert len(drawn.lines) == 2 * 2 * 2 * 3 == 2 * drawn.pairs
     torch.testing.assert_close(log_probs_of(trainer.writer, drawn, 900), drawn.old, atol=1e-5, rtol=0)
     better_is_a = torch.tensor([True] * 3 + [False] * 3).repeat(2)
-    assert (drawn.right == (drawn.says_a == better_is_a).float()).all()
+    pairs = drawn.pairs
+    assert (drawn.right[:pairs] == (drawn.says_a[:pairs] == better_is_a).float()).all()
     for prompt in drawn.advantages.view(-1, 3):
         assert float(prompt.sum()) == pytest.approx(0.0, abs=1e-4)
-    rights = drawn.right.view(2, 2, 3).mean(-1)
-    expected = torch.where(
-        drawn.right.view(2, 2, 3) > 0, rights.flip(1).unsqueeze(-1), 1 - rights.flip(1).unsqueeze(-1)
-    )
-    torch.testing.assert_close(drawn.agrees, expected.reshape(-1))
+    of_pairs = drawn.right[:pairs].view(2, 2, 3)
+    rights = of_pairs.mean(-1)
+    expected = torch.where(of_pairs > 0, rights.flip(1).unsqueeze(-1), 1 - rights.flip(1).unsqueeze(-1))
+    torch.testing.assert_close(drawn.agrees[:pairs], expected.reshape(-1))
+    assert float(drawn.mask[:, -1].sum()) == pairs, "no verdict on a single trajectory is drawn"
+    with torch.no_grad():
+        for question in range(2):
+            of_runs = drawn.lines[pairs + 6 * question : pairs + 6 * question + 6]
+            good, poor = trainer.writer.read(of_runs).words(trainer.writer.renderer.of_run)
+            better, other = (good - poor).view(2, 3)
+            above = [float((one > other).float().mean()) for one in better]
+            below = [float((better > one).float().mean()) for one in other]
+            found = drawn.right[pairs + 6 * question : pairs + 6 * question + 6].tolist()
+            assert found == pytest.approx([*above, *below], abs=0.17)
 
 
 def test_a_verdict_without_a_critique_is_whole_only_where_nobody_wrote_any() -> None:
@@ -226,7 +236,8 @@ def test_a_run_reports_what_any_other_does_and_how_much_order_matters(finished: 
     assert alone["accuracy"] == sum(map(correctness, margins)) / 4
     assert generative["difference"] == pytest.approx(report["preference"]["accuracy"] - alone["accuracy"])
     assert report["train"]["reasons"] == 3 and len(report["train"]["reinforced"]) == 2
-    assert report["train"]["taught"].keys() == {"loss", "accuracy", "right", "consistency"}
+    keys = {"loss", "own_loss", "accuracy", "right", "consistency", "pointwise"}
+    assert report["train"]["taught"].keys() == report["train"]["own_critiques"].keys() == keys
     assert (finished / "manifest.json").is_file()
     manifest = json.loads((finished / "model" / "touchstone.json").read_text())
     assert manifest["objective"] == "generative" and manifest["backbone"]["kind"] == "generative"

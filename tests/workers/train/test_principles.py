@@ -146,7 +146,7 @@ def test_the_loss_of_a_turned_question_is_that_of_the_other_run(folder: Path) ->
     good, bad = run_of("good", task="t0"), run_of("bad lost", task="t0")
     renderer, by = trainer.writer.renderer, opposite("kind")
     with torch.no_grad():
-        loss = float(trainer._taught_loss([asked.opposite], [1]))
+        loss = float(trainer.question_losses.taught([asked.opposite], [1]))
         lines = [renderer.pair(good, bad, by=by), renderer.render(good, by=by), renderer.render(bad, by=by)]
         read = [trainer.writer.read([trainer.writer.line(line, [], is_formed=False)]) for line in lines]
         right = float(read[0].words(renderer.of_pair)[1])  # B, the bad run, is the better by the opposite
@@ -162,9 +162,10 @@ def test_which_are_turned_depends_on_seed_and_step_alone(folder: Path) -> None:
     drawn = []
     for step in range(60):
         trainer.step = other.step = step
-        batch = trainer._by_principles(trainer.train)
+        batch = trainer.people.by_principles(trainer.train, trainer._seed("opposites"))
         assert [record.of for record in batch] == [
-            by_principle.of for by_principle in other._by_principles(other.train)
+            by_principle.of
+            for by_principle in other.people.by_principles(other.train, other._seed("opposites"))
         ]
         drawn.append(tuple(record.of.by for record in batch))
         assert [record.of.by for record in trainer.train if record.of.by is None] == [
@@ -176,7 +177,7 @@ def test_which_are_turned_depends_on_seed_and_step_alone(folder: Path) -> None:
         0.5, abs=0.08
     )
     never = make_trainer(following(folder, negate=0.0))
-    assert never._by_principles(never.train) == never.train
+    assert never.people.by_principles(never.train, 0) == never.train
 
 
 def test_a_training_that_was_stopped_goes_on_with_the_same_losses(folder: Path, tmp_path: Path) -> None:
@@ -185,8 +186,8 @@ def test_a_training_that_was_stopped_goes_on_with_the_same_losses(folder: Path, 
     )
     whole = make_trainer(chosen)
     whole.run()
-    assert len(whole.losses) == 3 + 2
-    for steps in (2, 4):
+    assert len(whole.losses) == 3 + 3 + 2
+    for steps in (4, 7):
         place = tmp_path / str(steps)
         with pytest.raises(TrainingStopped):
             make_trainer(chosen, limits=TrainingLimits(_after(steps), None, place)).run()

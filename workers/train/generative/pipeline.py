@@ -18,6 +18,7 @@ from workers.schema.recipe import Recipe
 from workers.schema.storage import read_split
 from workers.train.events import Report
 from workers.train.generative.questions import Pair, pairs_of, principles_of, questions_of
+from workers.train.generative.ratings import ratings_of
 from workers.train.generative.trainer import GenerativeTrainer
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.reward_statistics import TrajectoryScores, reward_statistics, training_statistics
@@ -49,8 +50,14 @@ def train_generative(
     torch.manual_seed(config.seed)
     writer = build_writer(recipe, device=str(device))
     renderer = writer.renderer
+    ratings = ratings_of(splits["train"], recipe, renderer)
     reasons = sum(pair.has_reasons for pair in pairs)
-    events(message=f"training on {len(pairs)} comparisons, {reasons} of them with reasons, on {device}")
+    rated = f" and {len(ratings)} ratings" if ratings else ""
+    events(
+        message=f"training on {len(pairs)} comparisons, {reasons} of them with reasons,{rated} on {device}"
+    )
+    if recipe.own_critique_epochs and not reasons and not any(run.reasons for run in ratings):
+        events(message="no annotator wrote reasons, so verdicts after own critiques are left out")
     trainer = GenerativeTrainer(
         writer,
         recipe,
@@ -59,6 +66,7 @@ def train_generative(
         seed=config.seed,
         report=events,
         limits=TrainingLimits(stop, config.budget.seconds if config.budget else None, folder / "checkpoints"),
+        ratings=ratings,
     )
     trainer.run()
     if stop():
@@ -88,7 +96,9 @@ def train_generative(
         "seconds": trainer.elapsed,
         "best_step": trainer.best["step"] if trainer.best else None,
         "reward": reward,
-        "taught": trainer.taught,
+        "taught": trainer.measured.get("teach"),
+        "own_critiques": trainer.measured.get("own"),
+        "ratings": len(ratings),
         "reinforced": trainer.curve,
     }
     events(message="done", progress={"done": trainer.steps, "total": trainer.steps})

@@ -59,10 +59,7 @@ def pairs_of(
 ) -> tuple[list[Pair], dict[str, int]]:
     """What can be learnt from, and how many comparisons were left out, by reason. principles: see `principles_of`."""
     kept = list(records)
-    said: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for record in kept:
-        if isinstance(record, CommentRecord):
-            said[record.annotator, record.trajectory.content_hash].append(record.text.strip())
+    said = comments_by_annotator(kept)
     pairs: list[Pair] = []
     skipped: dict[str, int] = defaultdict(int)
     for record in kept:
@@ -81,6 +78,15 @@ def pairs_of(
             known = principles.get(record.criterion or "")
             pairs.append(_pair(record, said, recipe, None if known is None else known["text"]))
     return pairs, dict(skipped)
+
+
+def comments_by_annotator(records: Iterable[FeedbackRecord]) -> dict[tuple[str, str], list[str]]:
+    """By annotator and content hash of the trajectory."""
+    comments: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for record in records:
+        if isinstance(record, CommentRecord):
+            comments[record.annotator, record.trajectory.content_hash].append(record.text.strip())
+    return comments
 
 
 def principles_of(records: Iterable[FeedbackRecord]) -> dict[str, dict[str, Any]]:
