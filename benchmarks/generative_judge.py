@@ -31,7 +31,7 @@ from workers.schema import CommentRecord, FeedbackRecord, Part, PreferenceRecord
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.train.generative.questions import Question, pairs_of, questions_of
 from workers.train.generative.sampling import log_odds_after_critique
-from workers.train.generative.trainer import GenerativeTrainer
+from workers.train.generative.trainer import STAGE_MESSAGES, GenerativeTrainer
 
 GOOD, BAD = ("sent", "signed", "paid"), ("lost", "broken", "late")
 _STEPS = 5
@@ -97,7 +97,8 @@ def decoder(
     )
 
 
-def recipe(folder: Path, quick: bool) -> Recipe:
+def recipe(folder: Path, quick: bool, **keys: Any) -> Recipe:
+    """keys: what differs. Without them there are no verdicts after own critiques, and pairs alone are reinforced."""
     size = (
         {"epochs": 1, "reinforce_steps": 2, "reinforce_samples": 2}
         if quick
@@ -117,34 +118,45 @@ def recipe(folder: Path, quick: bool) -> Recipe:
             "batch_pairs": 8,
             "evaluations_per_epoch": 1,
             "patience": 0,
+            "own_critique_epochs": 0,
+            "reinforce_singles": False,
         }
         | size
+        | keys
     )
 
 
 def held_out(writer: Writer, asked: Sequence[Question]) -> dict[str, float]:
-    """one_order: right verdicts, the mean of asking in either order; both_orders: of the mean of the two chances."""
+    """one_order: right verdicts, the mean of asking in either order; both_orders: of the mean of the two chances;
+    single: of the difference of two single scores."""
     odds = log_odds_after_critique(
         writer, [question.pair[order] for question in asked for order in (0, 1)], _TOKENS
     ).view(-1, 2)
     first, second = odds[:, 0] > 0, odds[:, 1] < 0
     chance = (odds[:, 0].sigmoid() + (-odds[:, 1]).sigmoid()) / 2
+    scores = log_odds_after_critique(
+        writer, [question.runs[side] for question in asked for side in (0, 1)], _TOKENS
+    ).view(-1, 2)
+    above = scores[:, 0] - scores[:, 1]
     return {
         "one_order": float((first.float() + second.float()).mean() / 2),
         "both_orders": float((chance > 0.5).float().mean()),
         "consistency": float((first == second).float().mean()),
+        "single": float(((above > 0).float() + 0.5 * (above == 0).float()).mean()),
     }
 
 
-def measure(seed: int, quick: bool) -> dict[str, Any]:
-    """{seed, start, end: of the held-out pairs before and after reinforcement, curve, seconds}."""
+def measure(seed: int, quick: bool, *, pairs: int = 400, **keys: Any) -> dict[str, Any]:
+    """{seed, start, end: of the held-out pairs after the first stage and after the last, curve, seconds}. pairs: of
+    training. keys: what differs in the recipe."""
     started, start = time.monotonic(), dict[str, float]()
-    train, held = (8, 4) if quick else (400, 200)
+    train, held = (8, 4) if quick else (pairs, 200)
+    known = min(held, train) // 2
     with tempfile.TemporaryDirectory() as scratch:
         folder = decoder(Path(scratch), seed)
-        chosen = recipe(folder, quick)
+        chosen = recipe(folder, quick, **keys)
         writer = build_writer(chosen, device="cpu")
-        ends = [0, train, train + held // 2, train + held // 2 + held]
+        ends = [0, train, train + known, train + known + held]
         asked = [
             questions_of(
                 pairs_of(records(range(*ends), reasons=reasons, seed=seed), chosen)[0], writer.renderer
@@ -153,7 +165,7 @@ def measure(seed: int, quick: bool) -> dict[str, Any]:
         ]
 
         def say(message: str = "", **event: Any) -> None:
-            if "reinforcement" in message:
+            if not start and message in STAGE_MESSAGES.values():
                 start.update(held_out(writer, asked[2]))
 
         torch.manual_seed(seed)
@@ -163,7 +175,7 @@ def measure(seed: int, quick: bool) -> dict[str, Any]:
     sys.stderr.write(f"seed {seed}: {time.monotonic() - started:.0f} s, {start}, {end}\n")
     return {
         "seed": seed,
-        "start": start,
+        "start": start or end,
         "end": end,
         "curve": trainer.curve,
         "seconds": time.monotonic() - started,
@@ -172,11 +184,12 @@ def measure(seed: int, quick: bool) -> dict[str, Any]:
 
 def table(seeds: Sequence[dict[str, Any]]) -> str:
     """Means over the seeds, and the least and the greatest."""
-    lines = ["| on held-out pairs | taught by people | and reinforced |", "|---|---:|---:|"]
+    lines = ["| on held-out pairs | taught by people | after all stages |", "|---|---:|---:|"]
     words = {
         "one_order": "right verdicts, asked in one order",
         "both_orders": "right verdicts, both orders averaged",
         "consistency": "both orders name the same run",
+        "single": "right order of two single scores",
     }
     for key, name in words.items():
         lines.append(f"| {name} | {_range(seeds, 'start', key)} | {_range(seeds, 'end', key)} |")
@@ -211,8 +224,17 @@ def main() -> int:
     parser.add_argument(
         "--write", type=Path, help="put the table into this Markdown file, and draw beside it"
     )
+    parser.add_argument("--pairs", type=int, default=400, help="of training")
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--own-epochs", type=int, default=0, help="with verdicts after own critiques")
+    parser.add_argument("--reinforce-steps", type=int, default=40)
+    parser.add_argument("--singles", action="store_true", help="reinforce single trajectories too")
     options = parser.parse_args()
-    seeds = [measure(seed, options.quick) for seed in range(1 if options.quick else options.seeds)]
+    keys: dict[str, Any] = {"own_critique_epochs": options.own_epochs, "reinforce_singles": options.singles}
+    if not options.quick:
+        keys |= {"epochs": options.epochs, "reinforce_steps": options.reinforce_steps}
+    numbers = range(1 if options.quick else options.seeds)
+    seeds = [measure(seed, options.quick, pairs=options.pairs, **keys) for seed in numbers]
     if options.write:
         write_between(options.write, "generative_judge", table(seeds).split("\n"))
         draw(seeds, options.write.parent / "images")

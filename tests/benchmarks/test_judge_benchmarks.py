@@ -28,7 +28,7 @@ def test_a_generative_judge_is_trained() -> None:
     (found,) = run_quick("generative_judge")["seeds"]
     assert len(found["curve"]) == 2
     for figures in (found["start"], found["end"]):
-        assert set(figures) == {"one_order", "both_orders", "consistency"}
+        assert set(figures) == {"one_order", "both_orders", "consistency", "single"}
         assert all(0 <= figure <= 1 for figure in figures.values())
 
 
@@ -181,7 +181,7 @@ def test_the_table_of_attacks() -> None:
 def test_what_a_judge_learnt_is_told_and_drawn(tmp_path: Path) -> None:
     keys = ("right", "agrees", "entropy", "divergence", "length")
     curve = [{"step": float(step)} | dict.fromkeys(keys, 0.1 * step) for step in (1, 2, 3)]
-    figures = {"one_order": 0.8, "both_orders": 0.9, "consistency": 0.7}
+    figures = {"one_order": 0.8, "both_orders": 0.9, "consistency": 0.7, "single": 0.85}
     seeds = [
         {"start": figures, "end": figures | {"one_order": 0.9 + seed / 10}, "curve": curve} for seed in (0, 1)
     ]
