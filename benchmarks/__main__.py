@@ -36,6 +36,7 @@ NAMES = (
         "monitors",
         "releases",
         "interval_coverage",
+        "statistical_checks",
         "policies",
         "faults",
         "hostile",
