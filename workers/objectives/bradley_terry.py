@@ -138,24 +138,31 @@ class BradleyTerry(Objective):
     def forward(self, batch: ObjectiveBatch) -> Tensor:
         a, b = batch.scores(0), batch.scores(1)
         records = [_record(example) for example in batch.examples]
+        loss = self._negative_log_likelihood(records, a, b, self.recipe.label_smoothing)
+        if self.annotator is not None:
+            loss = loss + self._prior(records, self.annotator).unsqueeze(-1)
+        return loss + self.recipe.centring * (a + b).square()
+
+    def _negative_log_likelihood(
+        self, records: Sequence[PreferenceRecord], a: Tensor, b: Tensor, smoothing: float
+    ) -> Tensor:
+        """Of the choices. a, b: raw rewards [pairs, heads]; the result too."""
         choice = torch.tensor([CHOICES[record.choice] for record in records], device=a.device).unsqueeze(-1)
         margin = self._by_strength(self.recipe.margins, records, a)
         magnitude = torch.where(choice <= 1, self._by_strength(self.recipe.strength_weights, records, a), 1.0)
         eta = a.new_zeros(()) if self.tie is None else functional.softplus(self.tie)
         q = self._reliability(records, a).unsqueeze(-1).expand_as(a)
         chosen, other = torch.where(choice == 1, b, a), torch.where(choice == 1, a, b)
-        loss = magnitude * preference_loss(chosen, other, margin, q, eta, self.recipe.label_smoothing)
         if self.recipe.ties == "davidson":
-            loss = magnitude * self._davidson(chosen, other, margin * (choice <= 1), choice, q)
-        elif self.tie is not None:
+            return magnitude * self._davidson(chosen, other, margin * (choice <= 1), choice, q, smoothing)
+        loss = magnitude * preference_loss(chosen, other, margin, q, eta, smoothing)
+        if self.tie is not None:
             loss = torch.where(choice == 2, tie_loss(a, b, eta), loss)
-        if self.threshold is not None and self.recipe.ties == "rao_kupper":
+        if self.threshold is not None:
             above = loss - functional.logsigmoid(chosen - self.threshold)
             below = below_loss(a, self.threshold) + below_loss(b, self.threshold)
             loss = torch.where(choice == 3, below, torch.where(choice <= 1, above, loss))
-        if self.annotator is not None:
-            loss = loss + self._prior(records, self.annotator).unsqueeze(-1)
-        return loss + self.recipe.centring * (a + b).square()
+        return loss
 
     def ignores_strengths(self, examples: Sequence[Example]) -> bool:
         """Whether the recipe uses strengths, and no comparison has another one than 1."""
@@ -167,12 +174,14 @@ class BradleyTerry(Objective):
         """[pairs, 1]"""
         return like.new_tensor([values[record.strength - 1] for record in records]).unsqueeze(-1)
 
-    def _davidson(self, chosen: Tensor, other: Tensor, margin: Tensor, choice: Tensor, q: Tensor) -> Tensor:
+    def _davidson(
+        self, chosen: Tensor, other: Tensor, margin: Tensor, choice: Tensor, q: Tensor, smoothing: float
+    ) -> Tensor:
         """With the chosen one as the first: `b` is then its mirror image."""
         log_nu = chosen.new_full((), -math.inf) if self.tie is None else self.tie
         log_probabilities = davidson_log_probabilities(chosen, other, log_nu, self.threshold, margin)
         place = torch.where(choice <= 1, 0, choice).expand_as(chosen)
-        return davidson_loss(log_probabilities, place, q, self.recipe.label_smoothing)
+        return davidson_loss(log_probabilities, place, q, smoothing)
 
     def _prior(self, records: Sequence[PreferenceRecord], logits: Tensor) -> Tensor:
         """[pairs]; 0 where nothing is known of the annotator."""
@@ -182,25 +191,34 @@ class BradleyTerry(Objective):
         return torch.where(said.isnan(), 0.0, reliability_prior_loss(logits[places], said.nan_to_num()))
 
     def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
-        """Over strict pairs: -log(q s(d) + (1 - q) s(-d)), d the difference of the mean rewards, q the annotator's
-        reliability; and whether the right one has more."""
-        strict = self.measured(batch)
-        records = [_record(batch.examples[place]) for place in strict]
-        whole = (batch.scores(0) - batch.scores(1)).mean(-1)
-        difference = whole[strict] * whole.new_tensor(
-            [1.0 if record.choice == "a" else -1.0 for record in records]
-        )
-        q, zero = self._reliability(records, whole), torch.zeros_like(difference)
+        """Of the mean rewards: the negative log-likelihood, and over strict pairs, whether the right one has more.
+
+        Davidson's is the one that is trained. The losses of Rao and Kupper with both-bad are of no distribution: there
+        it is -log(q s(d) + (1 - q) s(-d)) of strict pairs, with d the difference and q the annotator's reliability.
+        """
+        places = self.measured(batch)
+        records = [_record(batch.examples[place]) for place in places]
+        a, b = (batch.scores(side).mean(-1, keepdim=True)[places] for side in (0, 1))
+        sign = a.new_tensor([1.0 if record.choice == "a" else -1.0 for record in records]).unsqueeze(-1)
+        difference = (a - b) * sign
+        if self.recipe.ties == "davidson":
+            loss = self._negative_log_likelihood(records, a, b, 0.0)
+        else:
+            q, zero = self._reliability(records, a).unsqueeze(-1), torch.zeros_like(difference)
+            loss = preference_loss(difference, zero, zero, q, zero, 0.0)
+        strict = difference[[record.choice in ("a", "b") for record in records]].squeeze(-1)
         return {
-            "loss": preference_loss(difference, zero, zero, q, zero, 0.0),
-            "accuracy": (difference > 0).to(whole) + 0.5 * (difference == 0).to(whole),
+            "loss": loss.squeeze(-1),
+            "accuracy": (strict > 0).to(a) + 0.5 * (strict == 0).to(a),
         }
 
     def measured(self, batch: ObjectiveBatch) -> list[int]:
-        """Strict pairs."""
-        return [
-            place for place, example in enumerate(batch.examples) if _record(example).choice in ("a", "b")
-        ]
+        """Strict pairs; with Davidson also ties and both-bad, where training had any."""
+        known = {"a", "b"}
+        if self.recipe.ties == "davidson":
+            known |= {"tie"} if self.tie is not None else set()
+            known |= {"both_bad"} if self.threshold is not None else set()
+        return [place for place, example in enumerate(batch.examples) if _record(example).choice in known]
 
     def _reliability(self, records: Sequence[PreferenceRecord], like: Tensor) -> Tensor:
         """[pairs]. Below one half an annotator would count backwards; he is taken to guess instead.

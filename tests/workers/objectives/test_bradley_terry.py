@@ -235,11 +235,40 @@ def test_without_a_winner_there_is_nothing_to_learn(make_preference, choices, sa
 
 
 def test_measured_by_its_strict_pairs(made, batch):
-    one, records = made("a", "b", "tie", "a")
+    one, records = made("a", "b", "tie", "a", label_smoothing=0.1, centring=1.0)
     given = batch("bradley_terry", records, values((2.0, 0.0), (1.0, 0.0), (5.0, 0.0), (1.0, 1.0)), heads=2)
     measured = one.validation_metrics(given)
+    assert one.measured(given) == [0, 1, 3]
     assert measured["accuracy"].tolist() == [1.0, 0.0, 0.5]
     assert measured["loss"].tolist() == pytest.approx([math.log1p(math.exp(-d)) for d in (2, -1, 0)])
+
+
+def test_validation_loss_of_davidson_is_the_trained_likelihood(made, batch):
+    """log nu starts at -1, the threshold at 0; without label smoothing and centring."""
+    one, records = made("a", "b", "tie", "both_bad", ties="davidson", label_smoothing=0.1, centring=1.0)
+    pairs = ((2.0, 0.0), (1.0, 0.0), (5.0, 0.0), (-1.0, -1.0))
+    measured = one.validation_metrics(batch("bradley_terry", records, values(*pairs), heads=2))
+    assert measured["accuracy"].tolist() == [1.0, 0.0]
+    expected = []
+    for (a, b), choice in zip(pairs, range(4), strict=True):
+        ties = math.exp(-1 + (a + b) / 2)
+        bad = 1 / (1 + math.exp(a)) / (1 + math.exp(b))
+        chances = [math.exp(a), math.exp(b), ties]
+        others = [(1 - bad) * chance / sum(chances) for chance in chances]
+        expected.append(-math.log([*others, bad][choice]))
+    assert measured["loss"].tolist() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("ties", ["rao_kupper", "davidson"])
+def test_validation_leaves_out_choices_that_training_never_had(made, batch, make_preference, ties):
+    one, _ = made("a", "b", ties=ties)
+    unseen = [make_preference(0, choice="tie"), make_preference(2, choice="both_bad")]
+    unseen.append(make_preference(4, choice="a"))
+    given = batch("bradley_terry", unseen, values((2.0, 0.0), (1.0, 0.0), (2.0, 0.0)))
+    assert one.measured(given) == [2]
+    measured = one.validation_metrics(given)
+    assert measured["loss"].tolist() == pytest.approx([0.126928], abs=1e-5)
+    assert measured["accuracy"].tolist() == [1.0]
 
 
 @pytest.mark.parametrize("far", [60.0, -60.0])
