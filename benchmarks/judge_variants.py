@@ -161,17 +161,13 @@ def _over(each: Sequence[Sequence[float]]) -> dict[str, Any]:
     """{value, interval, models: [of each]}. each: of every model, of every pair. The interval draws models, and then
     pairs of each, since what one model does another may not."""
     known, dice = [np.asarray(values) for values in each], np.random.default_rng(0)
-    drawn = [
-        np.mean(
-            [
-                dice.choice(known[draw], len(known[draw])).mean()
-                for draw in dice.integers(len(known), size=len(known))
-            ]
-        )
-        for _ in range(DRAWS)
-    ]
+    models = dice.integers(len(known), size=(DRAWS, len(known)))
+    drawn = np.empty(models.shape)
+    for model, values in enumerate(known):
+        places = models == model
+        drawn[places] = values[dice.integers(len(values), size=(places.sum(), len(values)))].mean(1)
     means = [float(values.mean()) for values in known]
-    return {"value": statistics.mean(means), "interval": interval(np.array(drawn)), "models": means}
+    return {"value": statistics.mean(means), "interval": interval(drawn.mean(1)), "models": means}
 
 
 def tables(found: dict[str, Any]) -> list[str]:

@@ -35,7 +35,7 @@ def frame(table: AnswerTable) -> Any:
 
 
 @pytest.mark.parametrize("share", [0.4, 1.0])  # of an item's annotators who answered
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_dawid_skene_gives_what_crowd_kit_gives(seed: int, share: float) -> None:
     table, _ = simulated(seed, share=share)
     from crowdkit.aggregation import DawidSkene
@@ -53,8 +53,8 @@ def test_mace_ends_where_that_of_crowd_kit_does(seed: int) -> None:
     table, _ = simulated(seed)
     from crowdkit.aggregation import MACE
 
-    theirs = MACE(n_restarts=1, n_iter=100, random_state=0).fit(frame(table))
-    assert mace_competence(table, iterations=100) == pytest.approx(theirs.spamming_[:, 1], abs=1e-6)
+    theirs = MACE(n_restarts=1, n_iter=60, random_state=0).fit(frame(table))
+    assert mace_competence(table, iterations=60) == pytest.approx(theirs.spamming_[:, 1], abs=1e-6)
 
 
 @pytest.mark.parametrize("model", [dawid_skene_accuracy, mace_competence])
