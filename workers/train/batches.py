@@ -19,6 +19,7 @@ class ExampleGroup:
 
 
 TrainingBatch = list[ExampleGroup]
+_CANDIDATES = 2  # ranks with the least work, of which a group goes to the one where it adds least
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,29 +95,32 @@ def share_out(
 ) -> list[TrainingBatch]:
     """The examples of a batch by rank, every one once, so that the busiest rank has as little to compute as possible.
 
-    Largest groups first, each to the rank with the least work (Graham 1969, longest processing time first). While it
-    shortens the work, the largest group of the busiest rank is halved: what it shares is then computed in two ranks.
+    Largest groups first, each to a rank that then has the least work (Graham 1969, longest processing time first).
+    While it shortens the work, the largest group of the busiest rank is halved: what it shares is then computed twice.
     """
     if ranks == 1:
         return [list(batch)]
 
-    def work_of(group: ExampleGroup) -> float:
-        if group.examples not in known:
-            known[group.examples] = backbone.work(_rendered(group.examples, examples))
-        return known[group.examples]
+    def work_of(groups: TrainingBatch) -> float:
+        key = frozenset(example_indices(groups))
+        if key not in known:
+            known[key] = backbone.work(_rendered(sorted(key), examples)) if key else 0.0
+        return known[key]
 
-    known: dict[tuple[int, ...], float] = {}
+    known: dict[frozenset[int], float] = {}
     groups = list(batch)
-    best, loads = _assign(groups, ranks, work_of)
+    best = _assign(groups, ranks, work_of)
+    loads = [work_of(share) for share in best]
     while divisible := [group for group in best[loads.index(max(loads))] if len(group.examples) > 1]:
-        largest = max(divisible, key=work_of)
+        largest = max(divisible, key=lambda group: work_of([group]))
         middle = len(largest.examples) // 2
         halves = [
             ExampleGroup(half, _cost(half, examples, backbone))
             for half in (largest.examples[:middle], largest.examples[middle:])
         ]
         groups = [group for group in groups if group is not largest] + halves
-        shares, new_loads = _assign(groups, ranks, work_of)
+        shares = _assign(groups, ranks, work_of)
+        new_loads = [work_of(share) for share in shares]
         if sorted(new_loads, reverse=True) >= sorted(loads, reverse=True):
             break
         best, loads = shares, new_loads
@@ -124,15 +128,14 @@ def share_out(
 
 
 def _assign(
-    groups: TrainingBatch, ranks: int, work_of: Callable[[ExampleGroup], float]
-) -> tuple[list[TrainingBatch], list[float]]:
+    groups: TrainingBatch, ranks: int, work_of: Callable[[TrainingBatch], float]
+) -> list[TrainingBatch]:
     shares: list[TrainingBatch] = [[] for _ in range(ranks)]
-    loads = [0.0] * ranks
-    for group in sorted(groups, key=work_of, reverse=True):
-        rank = loads.index(min(loads))
+    for group in sorted(groups, key=lambda group: work_of([group]), reverse=True):
+        idlest = sorted(range(ranks), key=lambda rank: work_of(shares[rank]))[:_CANDIDATES]
+        rank = min(idlest, key=lambda rank: work_of([*shares[rank], group]))  # one that shares most with it
         shares[rank].append(group)
-        loads[rank] += work_of(group)
-    return shares, loads
+    return shares
 
 
 def micro_batches(batch: TrainingBatch, budget: int) -> list[TrainingBatch]:

@@ -72,7 +72,9 @@ def test_where_the_encoder_is_trained_a_task_stays_together(made, make_preferenc
 
 def test_a_task_too_large_for_a_batch_is_split(made, make_preference) -> None:
     records = [replace_task(make_preference(number), "one") for number in range(1, 13)]
-    examples, backbone, limits = made(records, unfrozen=True, batch_pairs=5, batch_tokens=100_000)
+    examples, backbone, limits = made(
+        records, unfrozen=True, batch_pairs=5, batch_tokens=100_000, batch_tasks=1
+    )
     groups = make_groups(examples, backbone, limits)
     assert [len(group.examples) for group in groups] == [5, 5, 2]
     tight = make_groups(examples, backbone, replace(limits, tokens=64))
@@ -113,7 +115,7 @@ def test_a_batch_of_one_task_is_shared_out_evenly(made, make_preference, make_tr
         for answer in [*answers, *(f"the {answer}" for answer in answers)]
     ]
     records = [msgspec.structs.replace(make_preference(1), a=a, b=b) for a, b in sides]
-    examples, backbone, limits = made(records, unfrozen=True, batch_pairs=12)
+    examples, backbone, limits = made(records, unfrozen=True, batch_pairs=12, batch_tasks=1)
     (batch,) = epoch_batches(make_groups(examples, backbone, limits), limits, seed=0, epoch=0)
     assert len(batch) == 1
     shares = share_out(batch, ranks, examples, backbone)
@@ -124,9 +126,16 @@ def test_a_batch_of_one_task_is_shared_out_evenly(made, make_preference, make_tr
 
 
 def test_groups_are_shared_out_by_work_and_divided_only_where_it_helps(made, make_preference) -> None:
-    examples, backbone, _ = made(unfrozen=True)
-    even = [ExampleGroup((index,), backbone.cost([])) for index in range(8)]
-    assert [len(share) for share in share_out(even, 2, examples, backbone)] == [4, 4]
+    records = [replace_task(make_preference(number), str(number)) for number in range(8)]
+    examples, backbone, limits = made(records, unfrozen=True)
+    shares = share_out(make_groups(examples, backbone, limits), 2, examples, backbone)
+    assert sorted(index for share in shares for index in example_indices(share)) == list(range(8))
+    sides = [
+        {side for index in example_indices(share) for side in examples.items[index].trajectory_indices}
+        for share in shares
+    ]
+    work = [backbone.cost([examples.rendered[side] for side in rank]) for rank in sides]
+    assert max(work) <= 0.65 * backbone.cost(examples.rendered)
     same = [
         make_preference(1)
     ] * 2  # two comparisons of the same trajectories: dividing them computes all twice

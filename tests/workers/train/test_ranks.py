@@ -33,7 +33,13 @@ def base(tmp_path_factory) -> Path:
 @pytest.fixture
 def recipe(base) -> Recipe:
     values = {"backbone": "decoder", "decoder": str(base), "max_tokens": 128, "lora_rank": 4, "epochs": 2}
-    more = {"learning_rate": 3e-3, "batch_pairs": 4, "precision": "float32", "checkpoint_seconds": 0.0}
+    more = {
+        "learning_rate": 3e-3,
+        "batch_pairs": 4,
+        "batch_tasks": 1,
+        "precision": "float32",
+        "checkpoint_seconds": 0.0,
+    }
     return parse_recipe(values | more | {"evaluations_per_epoch": 1})
 
 

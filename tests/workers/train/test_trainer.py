@@ -133,7 +133,9 @@ def test_out_of_memory_in_one_of_several_processes_all_start_again_with_half(
 def test_micro_tokens_split_a_task(fit, tiny_recipe, monkeypatch, make_preference) -> None:
     """Before, a group went through whole: 65,055 tokens at micro_tokens = 4,096."""
     records = [replace_task(make_preference(number), "one") for number in range(1, 13)]
-    one, _ = fit(replace(tiny_recipe, unfrozen=True, batch_pairs=12, micro_tokens=24), records=records)
+    one, _ = fit(
+        replace(tiny_recipe, unfrozen=True, batch_pairs=12, batch_tasks=1, micro_tokens=24), records=records
+    )
     assert max(group.cost for group in one.batches[0]) > 24
     passes: list[int] = []
     forward = one.module.forward
@@ -153,7 +155,7 @@ def test_out_of_memory_a_batch_goes_on_in_parts_with_the_same_losses(
     fit, tiny_recipe, monkeypatch, make_preference, unfrozen
 ) -> None:
     """Without dropout, which is drawn again for each part. Unfrozen, all is of one task: a group has to be split."""
-    recipe = replace(tiny_recipe, dropout=0.0, epochs=1, unfrozen=unfrozen)
+    recipe = replace(tiny_recipe, dropout=0.0, epochs=1, unfrozen=unfrozen, batch_tasks=1)
     records = [replace_task(make_preference(number), "one") for number in range(1, 13)]
     whole, _ = fit(recipe, records=records)
     parted, said = fit(recipe, records=records)
