@@ -17,6 +17,8 @@ NAMES = (
         "viewer",
         "packing",
         "train_vs_trl",
+        "ranks",
+        "mixed_batches",
     ),
     *(
         "serving",

@@ -40,6 +40,7 @@ def measure(name: str, *, quick: bool, folder: Path) -> dict[str, Any]:
             "lora_rank": 0,
             "max_tokens": 16_384,
             "batch_pairs": BATCH,
+            "batch_tasks": 1,
         }
     )
     model = build(recipe)

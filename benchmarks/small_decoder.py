@@ -18,7 +18,7 @@ _MARKS = ["<pad>", "<|im_start|>", "<|im_end|>"]
 
 def save_small_decoder(folder: Path, records: Iterable[FeedbackRecord], *, seed: int = 0) -> Path:
     """Of 41 million parameters, 10 layers of width 512, for what is said in these records."""
-    return save_decoder(folder, _texts(records), seed=seed)
+    return save_decoder(folder, trajectory_texts(records), seed=seed)
 
 
 def save_decoder(
@@ -78,7 +78,7 @@ def save_decoder(
     return folder
 
 
-def _texts(records: Iterable[FeedbackRecord]) -> Iterable[str]:
+def trajectory_texts(records: Iterable[FeedbackRecord]) -> Iterable[str]:
     seen: set[str] = set()
     for record in records:
         for trajectory in record_trajectories(record):

@@ -55,6 +55,7 @@ def measure(name: str, *, quick: bool, folder: Path) -> dict[str, Any]:
             "warmup": 0.0,
             "evaluations_per_epoch": 1,
             "batch_tokens": 10**6,
+            "batch_tasks": 1,
         }
     )
     torch.manual_seed(0)
@@ -105,7 +106,7 @@ def _rows(examples: Examples) -> list[dict[str, list[int]]]:
     """As TRL takes what is tokenised already."""
     rows = []
     for item in examples.items:
-        a, b = (list(examples.rendered[place].ids) for place in item.places)
+        a, b = (list(examples.rendered[place].ids) for place in item.trajectory_indices)
         chosen, rejected = (a, b) if item.record.choice == "a" else (b, a)  # type: ignore[union-attr]
         rows.append({"chosen_ids": chosen, "rejected_ids": rejected})
     return rows

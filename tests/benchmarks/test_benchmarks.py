@@ -68,6 +68,20 @@ def test_results_run(shared_data: Path) -> None:
     }
 
 
+@pytest.mark.long
+def test_two_ranks_run_the_steps_of_one(shared_data: Path) -> None:
+    for found in run_quick_process("ranks").values():
+        assert found["steps"] == 2 and found["loss_difference"] < 1e-4
+        assert found["cpu_speedup"]["ratio"] > 0 and set(found["seconds"]) == set(found["spent"])
+
+
+@pytest.mark.slow
+def test_mixed_batches_run() -> None:
+    found = run_quick("mixed_batches")["by_batch_tasks"]
+    assert found["1"]["tasks_in_batch"] == 1 < found["4"]["tasks_in_batch"] < found["16"]["tasks_in_batch"]
+    assert found["1"]["difference"]["mean"] == 0 and found["16"]["tokens"] > 1
+
+
 def test_tables_take_the_place_of_those_there_were(tmp_path: Path) -> None:
     path = tmp_path / "results.md"
     start, end = "<!-- written by benchmarks.results -->\n", "<!-- end of what is written -->\n"
