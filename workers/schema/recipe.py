@@ -218,7 +218,7 @@ REASONS: dict[str, str] = {
     "clip_norm": "one strange batch does not undo the others",
     "batch_pairs": "large enough for a quiet gradient, small enough for some hundred steps on a small set",
     "batch_tokens": "a bound for very long trajectories; shorter ones are bounded by batch_pairs",
-    "batch_tasks": "a batch of one task says little of others; over six seeds as accurate as whole tasks, which compute less",
+    "batch_tasks": "a batch of one task says little of others; as accurate as whole tasks, which compute less",
     "batch_per_process": "a recipe then gives the same model with any number of processes",
     "micro_tokens": "fits into 8 GB with the small models; it is halved where memory runs out",
     "sharding": "a whole copy exchanges gradients once for each step, a sharded one its weights in every pass",
