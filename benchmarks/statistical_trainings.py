@@ -192,7 +192,7 @@ def step_rewards_of_comparisons(quick: bool) -> Check:
         flagged.append(learnt_from_comparisons({"by_objective": counts}))
     return Check(
         "Step rewards of `bradley_terry` with `value`: rank correlation with the true credit",
-        "-0.06, served as step rewards",
+        "-0.06 (sample world), served as step rewards",
         f"{statistics.mean(found):+.2f}, flagged `steps:uncalibrated`",
         "flagged, and refused by `gigpo` and `grpo_process` unless asked for",
         all(flagged),

@@ -12,6 +12,7 @@ BASELINES = {
     "longer": "longer wins",
     "shorter": "shorter wins",
     "fewer_steps": "fewer steps wins",
+    "ngrams": "logistic regression on n-grams",
     "majority": "most frequent label",
     "no_error": "no error",
     "first_step": "first step",
@@ -35,7 +36,7 @@ class ReportSummary:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A trivial rule. difference: the model's result minus the baseline's, paired, with its interval."""
+    """A rule or a regression. difference: the model's result minus the baseline's, paired, with its interval."""
 
     name: str
     value: float
@@ -300,8 +301,8 @@ def _summarize_measure(measure: Measure, report: dict[str, Any]) -> ReportSummar
     if unbeaten:
         baseline = unbeaten[0]
         reached = f"“{baseline.name}” has {baseline.shown_value}."
-        return ReportSummary("bad", f"{result}. It is not shown to beat a trivial baseline: {reached}")
-    beats = " and beats every trivial baseline" if measure.baselines else ""
+        return ReportSummary("bad", f"{result}. It is not shown to beat a baseline: {reached}")
+    beats = " and beats every baseline" if measure.baselines else ""
     annotators = _annotators(report) if measure.title == COMPARISONS else ""
     return ReportSummary("good", f"{result}{beats}.{annotators}")
 

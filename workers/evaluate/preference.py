@@ -20,6 +20,7 @@ from workers.evaluate.calibration import (
     log_loss,
     reliability_curve,
 )
+from workers.evaluate.ngram_baseline import Margins
 from workers.evaluate.predictions import ScoredRecord, agent_text_length, expand_rankings
 from workers.evaluate.ranks import spearman
 from workers.schema import PreferenceRecord, RankingRecord
@@ -95,8 +96,10 @@ def predictions(scored_records: Sequence[ScoredRecord], criteria: Collection[str
     return found
 
 
-def preference_report(found: Sequence[Prediction], validation: Sequence[Prediction]) -> dict[str, Any] | None:
-    """`preference` and `calibration` of a report; None without a strict comparison.
+def preference_report(
+    found: Sequence[Prediction], validation: Sequence[Prediction], *, ngrams: Margins | None = None
+) -> dict[str, Any] | None:
+    """`preference` and `calibration` of a report; None without a strict comparison. ngrams: see `accuracy_report`.
 
     Accuracy is over strict comparisons (ties and both-bad have no winner to find; they are counted in `ties` and
     `both_bad`); two equal rewards are half right. The temperature is fitted on `validation`.
@@ -106,7 +109,7 @@ def preference_report(found: Sequence[Prediction], validation: Sequence[Predicti
         return None
     margins = np.array([prediction.margin for prediction in strict])
     temperature = fit_temperature([prediction.margin for prediction in validation if prediction.is_strict])
-    preference = accuracy_report(strict) | {
+    preference = accuracy_report(strict, ngrams) | {
         "log_loss": log_loss(margins / temperature),
         "ties": sum(prediction.record.choice == "tie" for prediction in found),
         "both_bad": sum(prediction.record.choice == "both_bad" for prediction in found),
@@ -122,12 +125,21 @@ def preference_report(found: Sequence[Prediction], validation: Sequence[Predicti
     return {"preference": preference, "calibration": calibration}
 
 
-def accuracy_report(strict: Sequence[Prediction]) -> dict[str, Any]:
-    """{accuracy, interval, n, tasks, baselines, verdict}, the interval by task."""
+def accuracy_report(strict: Sequence[Prediction], ngrams: Margins | None = None) -> dict[str, Any]:
+    """{accuracy, interval, n, tasks, baselines, verdict}, the interval by task.
+
+    ngrams: of a regression that was fitted to the model's training data; one more baseline, where it has a margin for
+    every comparison.
+    """
     tasks = [prediction.record.a.task.id for prediction in strict]
     right = [correctness(prediction.margin) for prediction in strict]
     accuracy, interval = mean_interval(right, tasks)
-    baselines = {name: _baseline(name, strict, right, tasks) for name in BASELINES}
+    margins: dict[str, Sequence[float]] = {
+        name: [_rule_margin(name, prediction) for prediction in strict] for name in BASELINES
+    }
+    if learned := _ngram_margins(strict, ngrams or {}):
+        margins["ngrams"] = learned
+    baselines = {name: _baseline(values, right, tasks) for name, values in margins.items()}
     return {
         "accuracy": accuracy,
         "interval": interval,
@@ -197,20 +209,35 @@ def _accuracy(some: Sequence[Prediction]) -> dict[str, Any]:
 
 
 def verdict(baselines: dict[str, dict[str, Any]], tasks: int) -> str:
-    """In words: which trivial rules the model is not shown to beat; of fewer than MIN_TASKS tasks nothing is shown."""
+    """In words: which baselines the model is not shown to beat; of fewer than MIN_TASKS tasks nothing is shown."""
     if tasks < MIN_TASKS:
         return f"too few tasks ({tasks}; at least {MIN_TASKS})"
-    words = {"longer": "longer-wins", "shorter": "shorter-wins", "fewer_steps": "fewer-steps-wins"}
+    words = {
+        "longer": "longer-wins",
+        "shorter": "shorter-wins",
+        "fewer_steps": "fewer-steps-wins",
+        "ngrams": "an n-gram regression",
+    }
     unbeaten = [words[name] for name, baseline in baselines.items() if baseline["interval"][0] <= 0]
     if not unbeaten:
-        return "beats every trivial baseline"
+        return "beats every baseline"
     return f"does not beat {' and '.join(unbeaten)}"
 
 
-def _baseline(
-    name: str, strict: Sequence[Prediction], right: list[float], tasks: list[str]
-) -> dict[str, Any]:
-    rule = [correctness(_rule_margin(name, prediction)) for prediction in strict]
+def _ngram_margins(strict: Sequence[Prediction], ngrams: Margins) -> list[float]:
+    """Of the right one over the wrong one; empty where one is not known."""
+    margins = []
+    for prediction in strict:
+        record = prediction.record
+        margin = ngrams.get((record.a.content_hash, record.b.content_hash, record.criterion))
+        if margin is None:
+            return []
+        margins.append(margin if record.choice == "a" else -margin)
+    return margins
+
+
+def _baseline(margins: Sequence[float], right: list[float], tasks: list[str]) -> dict[str, Any]:
+    rule = [correctness(margin) for margin in margins]
     difference, interval = difference_interval(right, rule, tasks)
     return {"accuracy": float(np.mean(rule)), "difference": difference, "interval": interval}
 

@@ -9,6 +9,7 @@ import numpy as np
 from workers.evaluate.annotators import annotator_report
 from workers.evaluate.diagnostics import findings
 from workers.evaluate.mistakes import worst_mistakes
+from workers.evaluate.ngram_baseline import Margins
 from workers.evaluate.outcome import outcome_report
 from workers.evaluate.predictions import RecordScorer, ScoredRecord, agent_text_length, score_records
 from workers.evaluate.preference import Prediction, predictions, preference_report
@@ -22,11 +23,18 @@ from workers.schema.records import record_trajectories
 
 
 def evaluate(
-    scorer: RecordScorer, test: Sequence[FeedbackRecord], *, validation: Sequence[FeedbackRecord] = ()
+    scorer: RecordScorer,
+    test: Sequence[FeedbackRecord],
+    *,
+    validation: Sequence[FeedbackRecord] = (),
+    ngrams: Margins | None = None,
 ) -> dict[str, Any]:
-    """The report on `test`; temperature and thresholds are fitted on `validation`. What does not apply is null."""
+    """The report on `test`; temperature and thresholds are fitted on `validation`. What does not apply is null.
+
+    ngrams: what a regression on the same training data gives the comparisons of `test`.
+    """
     started = time.monotonic()
-    report = report_of(scorer(test), scorer(validation), criteria=scorer.model.compared_by)
+    report = report_of(scorer(test), scorer(validation), criteria=scorer.model.compared_by, ngrams=ngrams)
     return report | {"seconds": time.monotonic() - started}
 
 
@@ -35,10 +43,11 @@ def report_of(
     validation: Sequence[ScoredRecord],
     *,
     criteria: Collection[str | None],
+    ngrams: Margins | None = None,
 ) -> dict[str, Any]:
     """The same, of what was scored before."""
     found = predictions(scored_records, criteria)
-    measured = preference_report(found, predictions(validation, criteria))
+    measured = preference_report(found, predictions(validation, criteria), ngrams=ngrams)
     report = {
         "annotators": annotator_report(found),
         "preference": measured and measured["preference"],

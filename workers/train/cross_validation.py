@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from workers.evaluate.ngram_baseline import Margins, ngram_margins
 from workers.evaluate.predictions import ScoredRecord, on_reward_scale, score_records
 from workers.models import LoadedModel, ModelScore, RewardModel, renderer_of
 from workers.objectives import collect, collect_training
@@ -68,6 +69,15 @@ class CrossValidation:
         """By a hash of the task: a task's fold does not change when other tasks are added."""
         text = f"{self.seed}/{salt}/{record_trajectories(record)[0].task.id}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % folds
+
+    def ngram_margins(self, records: Sequence[FeedbackRecord]) -> Margins:
+        """Of every comparison, by a regression that has not seen its task; empty where one fold has too few."""
+        margins: Margins = {}
+        for fold in range(self.recipe.folds):
+            held_out = [record for record in records if self.fold_of(record, self.recipe.folds, 0) == fold]
+            rest = [record for record in records if self.fold_of(record, self.recipe.folds, 0) != fold]
+            margins |= ngram_margins(rest, held_out, self.recipe.criterion)
+        return margins
 
     def _fill_cache(self, records: Sequence[FeedbackRecord]) -> None:
         """For all folds together: how chunks are grouped must not depend on the folds still to be trained."""

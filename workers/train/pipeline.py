@@ -15,6 +15,7 @@ from workers.device import choose_device, peak_memory
 from workers.errors import RewardError
 from workers.evaluate import RecordScorer, evaluate
 from workers.evaluate.diagnostics import with_leaks
+from workers.evaluate.ngram_baseline import ngram_margins
 from workers.evaluate.report import report_of
 from workers.models import Lineage, RewardModel, load, renderer_of, save
 from workers.models.ood import OodDetector
@@ -291,7 +292,13 @@ class TrainingPipeline:
         self._check_stop()
         self.events(message="evaluating on the test split")
         loaded = load(self.folder / "model", device=str(self.device))
-        report = evaluate(RecordScorer(loaded), splits["test"], validation=splits["validation"])
+        known = [*splits["train"], *splits["validation"]]
+        report = evaluate(
+            RecordScorer(loaded),
+            splits["test"],
+            validation=splits["validation"],
+            ngrams=ngram_margins(known, splits["test"], self.recipe.criterion),
+        )
         seen = chain(splits["train"], self.parent.seen() if self.parent is not None else ())
         leaks = find_contamination(seen, splits["test"]) | {
             "unknown": list(self.config.parent.get("unknown", ()))
@@ -314,7 +321,12 @@ class TrainingPipeline:
             folder=self.folder / "folds",
         )
         found = folds.score_held_out(records)
-        report = report_of(found.scored_records, found.validation, criteria={self.recipe.criterion})
+        report = report_of(
+            found.scored_records,
+            found.validation,
+            criteria={self.recipe.criterion},
+            ngrams=folds.ngram_margins(records),
+        )
         return report | {"folds": self.recipe.folds}
 
     def _check_stop(self) -> None:
