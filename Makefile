@@ -11,7 +11,7 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 # Where it is set, each of the hundreds of processes of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test tests test-slow test-long faults lint format bench audit sbom image-digests lock install install-dev install-locked clean
+.PHONY: demo test tests test-slow test-long faults lint format bench gpu-check audit sbom image-digests lock install install-dev install-locked clean
 
 install: $(VENV)/.installed  ## what `manage.py` needs
 
@@ -65,6 +65,9 @@ format: install-dev
 bench: install-dev  ## the long tests, then every benchmark at full size; ARGS: names of benchmarks
 	$(if $(ARGS),,$(MAKE) test-long)
 	$(PY) -m benchmarks $(ARGS)
+
+gpu-check: install-dev  ## what only a GPU can show; ARGS="--device cpu" runs the same code with a tiny model
+	$(PY) -m benchmarks.gpu_check $(ARGS)
 
 audit: install-dev  ## known vulnerabilities of what is pinned and vendored, where a database can be reached; bandit
 	$(PY) .ci/audit

@@ -61,14 +61,14 @@ def measure(name: str, *, quick: bool, folder: Path) -> dict[str, Any]:
     torch.manual_seed(0)
     module = MultiObjectiveModule(recipe, _examples(train, recipe), seed=0)
     start = folder / "start"
-    _save(module, recipe, start)
-    rows = _rows(module.examples)
+    save_classifier(module, recipe, start)
+    rows = trl_rows(module.examples)
     bfloat16 = uses_bfloat16(recipe, torch.device("cpu"))
     difference = _loss_difference(module, start, rows)
-    ours = _ours(module, recipe)
-    _save(module, recipe, folder / "ours")
-    defaults = _trl(start, rows, folder / "defaults", bfloat16=bfloat16, tuned=False)
-    tuned = _trl(start, rows, folder / "tuned", bfloat16=bfloat16, tuned=True)
+    ours = seconds_of_ours(module, recipe)
+    save_classifier(module, recipe, folder / "ours")
+    defaults = train_with_trl(start, rows, folder / "defaults", bfloat16=bfloat16, tuned=False)
+    tuned = train_with_trl(start, rows, folder / "tuned", bfloat16=bfloat16, tuned=True)
     held_out = {who: _accuracy(folder / who, test, start) for who in ("ours", "defaults", "tuned")}
     return {
         "pairs": len(rows),
@@ -102,7 +102,7 @@ def _examples(records: list[PreferenceRecord], recipe: Recipe) -> Examples:
     return collect(records, renderer_of(recipe), recipe)
 
 
-def _rows(examples: Examples) -> list[dict[str, list[int]]]:
+def trl_rows(examples: Examples) -> list[dict[str, list[int]]]:
     """As TRL takes what is tokenised already."""
     rows = []
     for item in examples.items:
@@ -112,12 +112,12 @@ def _rows(examples: Examples) -> list[dict[str, list[int]]]:
     return rows
 
 
-def _save(module: MultiObjectiveModule, recipe: Recipe, folder: Path) -> None:
+def save_classifier(module: MultiObjectiveModule, recipe: Recipe, folder: Path) -> None:
     reward = {"median": 0.0, "std": 1.0}
     save(module.model, folder, recipe=recipe, reward=reward, criteria={}, lineage=Lineage())
 
 
-def _ours(module: MultiObjectiveModule, recipe: Recipe) -> float:
+def seconds_of_ours(module: MultiObjectiveModule, recipe: Recipe) -> float:
     """Seconds of training."""
     trainer = RewardTrainer(module, recipe, Examples(), seed=0, report=lambda **event: None)
     started = time.perf_counter()
@@ -131,8 +131,14 @@ def _classifier(folder: Path) -> Any:
     return AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32)
 
 
-def _trl(
-    start: Path, rows: list[dict[str, list[int]]], folder: Path, *, bfloat16: bool, tuned: bool
+def train_with_trl(
+    start: Path,
+    rows: list[dict[str, list[int]]],
+    folder: Path,
+    *,
+    bfloat16: bool,
+    tuned: bool,
+    use_cpu: bool = True,
 ) -> float:
     """Seconds of training, without the preparation of the data. The trained model lies in `folder`."""
     from datasets import Dataset
@@ -145,7 +151,7 @@ def _trl(
         "num_train_epochs": 1,
         "report_to": "none",
         "save_strategy": "no",
-        "use_cpu": True,
+        "use_cpu": use_cpu,
         "seed": 0,
         "disable_tqdm": True,
         "max_length": None,

@@ -1,12 +1,20 @@
-"""The time and memory of a training run before it starts, from the most recent similar run of the project."""
+"""The time and memory of a training run before it starts, from the most recent similar run of the project.
 
+For a decoder also what follows from its shape, on a GPU (`workers.schema.decoder_estimate`).
+"""
+
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState
+from apps.core.storage import model_folders
 from apps.datasets.models import DatasetVersion
 from apps.training.models import TrainingRun
+from workers.schema.decoder_estimate import KNOWN_SHAPES, DecoderEstimate, DecoderShape, estimate_decoder
+from workers.schema.recipe import GENERATIVE, parse_recipe
 
 # Runs that agree in these take equally long for each feedback record.
 _SIMILAR_BY = (
@@ -15,6 +23,7 @@ _SIMILAR_BY = (
     "decoder",
     "unfrozen",
     "lora_rank",
+    "base_weights",
     "gradient_checkpointing",
     "max_tokens",
 )
@@ -33,6 +42,7 @@ class Estimate:
     """records: of the training split, those that the objective reads. seconds: at most; training may stop early.
 
     memory: bytes, the peak of `like`; of the GPU where it ran on one. like: None where there is no similar run.
+    decoder: computed from the shape of the recipe's decoder, None where there is none or it is not known.
     """
 
     records: int
@@ -40,6 +50,7 @@ class Estimate:
     like: TrainingRun | None
     seconds: float | None
     memory: int | None
+    decoder: DecoderEstimate | None = None
 
     @property
     def time(self) -> str:
@@ -54,14 +65,33 @@ def estimate(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> Esti
     records = _record_count(dataset_version, recipe["objective"])
     epochs = recipe["epochs"] * (1 + recipe["folds"])
     like = _similar_run(dataset_version, recipe)
+    decoder = _decoder_estimate(recipe)
     if like is None:
-        return Estimate(records, epochs, None, None, None)
+        return Estimate(records, epochs, None, None, None, decoder)
     report = like.report or {}
     trained = report["train"]
     done = trained["steps"] * min(like.recipe["batch_pairs"], trained["examples"])
     overhead = report["seconds"] - trained["seconds"]  # reading, encoding, evaluating
     seconds = overhead * records / trained["examples"] + records * epochs * trained["seconds"] / max(1, done)
-    return Estimate(records, epochs, like, seconds, trained.get("peak_memory"))
+    return Estimate(records, epochs, like, seconds, trained.get("peak_memory"), decoder)
+
+
+def _decoder_estimate(recipe: Mapping[str, Any]) -> DecoderEstimate | None:
+    if recipe["backbone"] != "decoder" or recipe["objective"] == GENERATIVE:
+        return None
+    shape = _decoder_shape(recipe["decoder"])
+    return None if shape is None else estimate_decoder(shape, parse_recipe(recipe))
+
+
+def _decoder_shape(name: str) -> DecoderShape | None:
+    """Of a folder that the operator lists; else of a model that a built-in recipe names."""
+    if name in model_folders.listed_names():
+        try:
+            path = model_folders.folder_of(name) / "config.json"
+            return DecoderShape.read(json.loads(path.read_text(encoding="utf-8")))
+        except (DomainError, OSError, ValueError):
+            return None  # the run itself says what is wrong with it
+    return KNOWN_SHAPES.get(name)
 
 
 def _record_count(dataset_version: DatasetVersion, objective: str) -> int:

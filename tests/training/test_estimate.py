@@ -8,7 +8,7 @@ from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import DatasetVersion
 from apps.training.estimate import estimate
 from apps.training.models import TrainingRun
-from workers.schema.recipe import parse_recipe, recipe_to_dict
+from workers.schema.recipe import builtin_recipes, parse_recipe, recipe_to_dict
 
 
 def recipe(**given: object) -> dict:
@@ -110,3 +110,15 @@ class TestOnTheForm:
             researcher_client, dataset="x", recipe="bradley-terry", seed="-1"
         )
         assert "There is no recipe" in self.ask(researcher_client, dataset=10**20, recipe="none")
+
+
+def test_of_a_decoder_what_follows_from_its_shape(twelve: DatasetVersion, researcher_client: Client) -> None:
+    values = recipe_to_dict(builtin_recipes()["8b-qlora"])
+    found = estimate(twelve, values)
+    assert found.like is None and found.decoder is not None
+    assert 20e9 < found.decoder.memory < 80e9
+    assert estimate(twelve, recipe()).decoder is None
+    assert estimate(twelve, values | {"decoder": "of an unknown shape"}).decoder is None
+    path = reverse("training:run-estimate", args=["desk"])
+    given = {"dataset": twelve.pk, "recipe": "8b-qlora", "seed": 0}
+    assert "GPU memory, computed" in researcher_client.post(path, given).content.decode()
