@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks import generative_judge
+from benchmarks import generative_judge, ranks
 from benchmarks.small_decoder import save_small_decoder
 from benchmarks.statistical_simulations import Check, dialogue
 from benchmarks.statistical_trainings import choices, numeric, rewards, trained
@@ -30,6 +30,7 @@ def mechanism_checks() -> dict[int, Callable[[bool], Check]]:
     return {
         5: end_tokens,
         6: micro_tokens,
+        7: two_processes,
         8: criterion_polarity,
         9: joint_weights,
         14: learning_curves,
@@ -143,6 +144,22 @@ def learning_curves(quick: bool) -> Check:
         f"{last:.0%}, on {tasks - found['withheld']} tasks that the model was not trained on",
         "35 to 65 %",
         0.35 <= last <= 0.65 and found["withheld"] == seen,
+    )
+
+
+def two_processes(quick: bool) -> Check:
+    """HH, whose tasks have one comparison each, as a decoder's batches."""
+    with tempfile.TemporaryDirectory() as name:
+        found = ranks.measure("hh", quick=quick, folder=Path(name))
+    by_cpu, by_clock = found["cpu_speedup"], found["speedup"]
+    low, high = by_cpu["interval"]
+    return Check(
+        f"Two gloo processes of a thread next to one, {found['steps']} steps on HH: speedup, largest difference of a loss",
+        "near 1: a batch was often one group, which one process computed",
+        f"{by_cpu['ratio']:.2f} [{low:.2f}, {high:.2f}] by CPU time of the busier one, {by_clock['ratio']:.2f} by the "
+        f"clock; {found['loss_difference']:.0e}",
+        "1.7 by CPU time; below 1e-5",
+        by_cpu["ratio"] >= 1.695 and found["loss_difference"] < 1e-5,
     )
 
 
