@@ -154,7 +154,7 @@ def two_processes(quick: bool) -> Check:
     by_cpu, by_clock = found["cpu_speedup"], found["speedup"]
     low, high = by_cpu["interval"]
     return Check(
-        f"Two gloo processes of a thread next to one, {found['steps']} steps on HH: speedup, largest difference of a loss",
+        f"Two gloo processes of a thread next to one, {found['steps']} steps on HH: speedup, difference of losses",
         "near 1: a batch was often one group, which one process computed",
         f"{by_cpu['ratio']:.2f} [{low:.2f}, {high:.2f}] by CPU time of the busier one, {by_clock['ratio']:.2f} by the "
         f"clock; {found['loss_difference']:.0e}",
