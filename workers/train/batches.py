@@ -1,5 +1,6 @@
 """Training batches: examples, shuffled, filled up to limits, shared out among ranks and cut into micro batches."""
 
+import heapq
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +20,9 @@ class ExampleGroup:
 
 
 TrainingBatch = list[ExampleGroup]
+# Up to so many groups and examples a batch is shared out by the work of whole shares, which counts what groups have in
+# common. That looks at every share again for every group: above, the work of each group alone is added up.
+_GROUPS_BY_SHARE, _EXAMPLES_BY_SHARE = 64, 256
 _CANDIDATES = 2  # ranks with the least work, of which a group goes to the one where it adds least
 
 
@@ -97,9 +101,12 @@ def share_out(
 
     Largest groups first, each to a rank that then has the least work (Graham 1969, longest processing time first).
     While it shortens the work, the largest group of the busiest rank is halved: what it shares is then computed twice.
+    Large batches, and validation, are shared out by sums (`_GROUPS_BY_SHARE`), in time linear in their examples.
     """
     if ranks == 1:
         return [list(batch)]
+    if len(batch) > _GROUPS_BY_SHARE or len(example_indices(batch)) > _EXAMPLES_BY_SHARE:
+        return _share_out_by_sums(batch, ranks, examples, backbone)
 
     def work_of(groups: TrainingBatch) -> float:
         key = frozenset(example_indices(groups))
@@ -113,12 +120,7 @@ def share_out(
     loads = [work_of(share) for share in best]
     while divisible := [group for group in best[loads.index(max(loads))] if len(group.examples) > 1]:
         largest = max(divisible, key=lambda group: work_of([group]))
-        middle = len(largest.examples) // 2
-        halves = [
-            ExampleGroup(half, _cost(half, examples, backbone))
-            for half in (largest.examples[:middle], largest.examples[middle:])
-        ]
-        groups = [group for group in groups if group is not largest] + halves
+        groups = [group for group in groups if group is not largest] + _halves(largest, examples, backbone)
         shares = _assign(groups, ranks, work_of)
         new_loads = [work_of(share) for share in shares]
         if sorted(new_loads, reverse=True) >= sorted(loads, reverse=True):
@@ -134,6 +136,33 @@ def _assign(
     for group in sorted(groups, key=lambda group: work_of([group]), reverse=True):
         idlest = sorted(range(ranks), key=lambda rank: work_of(shares[rank]))[:_CANDIDATES]
         rank = min(idlest, key=lambda rank: work_of([*shares[rank], group]))  # one that shares most with it
+        shares[rank].append(group)
+    return shares
+
+
+def _share_out_by_sums(
+    batch: TrainingBatch, ranks: int, examples: Examples, backbone: Backbone
+) -> list[TrainingBatch]:
+    """As `share_out`, with the work of a share taken as the sum of its groups'. Only groups of more work than a rank's
+    part of the whole are halved."""
+
+    def with_work(group: ExampleGroup) -> tuple[float, ExampleGroup]:
+        return backbone.work(_rendered(group.examples, examples)), group
+
+    waiting = [with_work(group) for group in batch]
+    most = sum(work for work, _ in waiting) / ranks
+    found: list[tuple[float, ExampleGroup]] = []
+    while waiting:
+        work, group = waiting.pop()
+        if work > most and len(group.examples) > 1:
+            waiting += map(with_work, _halves(group, examples, backbone))
+        else:
+            found.append((work, group))
+    shares: list[TrainingBatch] = [[] for _ in range(ranks)]
+    loads = [(0.0, rank) for rank in range(ranks)]  # a heap
+    for work, group in sorted(found, key=lambda each: (-each[0], each[1].examples)):
+        load, rank = loads[0]
+        heapq.heapreplace(loads, (load + work, rank))
         shares[rank].append(group)
     return shares
 
@@ -180,6 +209,14 @@ def _halve_to_budget(
         group
         for half in (indices[:middle], indices[middle:])
         for group in _halve_to_budget(half, examples, backbone, budget)
+    ]
+
+
+def _halves(group: ExampleGroup, examples: Examples, backbone: Backbone) -> TrainingBatch:
+    middle = len(group.examples) // 2
+    return [
+        ExampleGroup(half, _cost(half, examples, backbone))
+        for half in (group.examples[:middle], group.examples[middle:])
     ]
 
 

@@ -38,6 +38,18 @@ def restore_random_state(state: dict[str, Any], device: torch.device) -> None:
         torch.cuda.set_rng_state(state["cuda_random"], device)
 
 
+def restore_random_state_of_rank(
+    state: dict[str, Any], rank: int, world_size: int, seed: int, device: torch.device
+) -> None:
+    """Each rank its own. Without one (more ranks than before, or a checkpoint of an earlier version), ranks other
+    than the first go on from a state derived from the seed and the step."""
+    by_rank = state.get("random_by_rank", [state])
+    if rank < len(by_rank):
+        restore_random_state(by_rank[rank], device)
+    else:
+        torch.manual_seed(seed + rank + world_size * state["step"])
+
+
 def newest_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
     """The newest that can be read, None where there is none; and the names of those that could not be.
 

@@ -25,7 +25,13 @@ from workers.train.batches import (
     share_out,
     split_groups,
 )
-from workers.train.checkpoints import random_state, restore_random_state, save_checkpoint, state_to_resume
+from workers.train.checkpoints import (
+    random_state,
+    restore_random_state,
+    restore_random_state_of_rank,
+    save_checkpoint,
+    state_to_resume,
+)
 from workers.train.distributed.group import ProcessGroup
 from workers.train.distributed.placement import place_model
 from workers.train.early_stopping import EarlyStopping
@@ -77,6 +83,7 @@ class RewardTrainer:
     def _plan_batches(self, batch_limits: BatchLimits) -> None:
         """The batches of all epochs, which do not depend on the number of ranks, and when to validate."""
         self.batch_limits = batch_limits
+        self._validation_share: TrainingBatch | None = None
         groups = make_groups(self.examples, self.model.backbone, batch_limits)
         self.batches: list[TrainingBatch] = []
         self.validation_steps: set[int] = set()  # validate once this many steps are done
@@ -144,25 +151,28 @@ class RewardTrainer:
     def _train_step(self, batch: TrainingBatch) -> float:
         """One optimiser step of all ranks together; the loss of the whole batch."""
         self.module.train()
-        loss = self._compute_shared(batch, self.examples, lambda parts: self._backward(parts, batch))
+        share = self._own_share(batch, self.examples)
+        loss = self._compute_shared(share, self.examples, lambda parts: self._backward(parts, batch))
         self.process_group.sum_gradients(self.trainable)
         self.process_group.clip_gradients(self.trainable, self.recipe.clip_norm)
         self.optimiser.step()
         return self.process_group.all_reduce_sum(loss)
 
+    def _own_share(self, batch: TrainingBatch, examples: Examples) -> TrainingBatch:
+        group = self.process_group
+        return share_out(batch, group.world_size, examples, self.model.backbone)[group.rank]
+
     def _compute_shared(
-        self, batch: TrainingBatch, examples: Examples, compute: Callable[[list[TrainingBatch]], T]
+        self, groups: TrainingBatch, examples: Examples, compute: Callable[[list[TrainingBatch]], T]
     ) -> T:
-        """compute(micro batches) of this rank's share of a batch.
+        """compute(micro batches) of `groups`, this rank's share of a batch.
 
         Where memory runs out in any rank, all compute again with half as many tokens in one forward pass, from then on.
         Raises RewardError, and MemoryHalved where the model is sharded.
         """
-        backbone, ranks = self.model.backbone, self.process_group.world_size
-        groups = share_out(batch, ranks, examples, backbone)[self.process_group.rank]
         state = random_state(self.device)
         while True:
-            groups = split_groups(groups, examples, backbone, self.micro_tokens)
+            groups = split_groups(groups, examples, self.model.backbone, self.micro_tokens)
             parts = micro_batches(groups, self.micro_tokens)
             result: T | None = None
             failure: RuntimeError | None = None
@@ -233,8 +243,10 @@ class RewardTrainer:
         )
 
     def _validate(self) -> dict[str, float]:
-        groups = make_groups(self.validation, self.model.backbone, self.batch_limits)
-        own = self._compute_shared(groups, self.validation, self._validation_values)
+        if self._validation_share is None:  # planned once: it is the same in every validation
+            groups = make_groups(self.validation, self.model.backbone, self.batch_limits)
+            self._validation_share = self._own_share(groups, self.validation)
+        own = self._compute_shared(self._validation_share, self.validation, self._validation_values)
         metrics, losses = self.module.validation_metrics(
             [values for of_rank in self.process_group.all_gather(own) for values in of_rank]
         )
@@ -278,18 +290,11 @@ class RewardTrainer:
             self._plan_batches(batch_limits)
         self.process_group.load_weights(self.module, state["weights"])
         self.process_group.load_optimiser(self.module, self.optimiser, state["optimiser"])
-        self._restore_random_state(state)
+        restore_random_state_of_rank(
+            state, self.process_group.rank, self.process_group.world_size, self.seed, self.device
+        )
         self.early_stopping.load_state_dict(state)
         for name in _CHECKPOINTED:
             setattr(self, name, state[name])
         self.micro_tokens = self.limits.micro_tokens(self.micro_tokens)
         self.report(step=self.step, message=f"resumed from the checkpoint at step {self.step}")
-
-    def _restore_random_state(self, state: dict[str, Any]) -> None:
-        """Each rank its own. Without one (more ranks than before, or a checkpoint of an earlier version), ranks other
-        than the first go on from a state derived from the seed and the step."""
-        rank, by_rank = self.process_group.rank, state.get("random_by_rank", [state])
-        if rank < len(by_rank):
-            restore_random_state(by_rank[rank], self.device)
-        else:
-            torch.manual_seed(self.seed + rank + self.process_group.world_size * state["step"])

@@ -145,6 +145,28 @@ def test_groups_are_shared_out_by_work_and_divided_only_where_it_helps(made, mak
     assert share_out(one, 1, examples, backbone) == [one]
 
 
+def test_many_groups_are_shared_out_in_linear_time(made, make_preference, monkeypatch) -> None:
+    """Before, each group of a validation split was tried with whole shares: hours for 10,000 comparisons."""
+    records = [replace_task(make_preference(number), str(number)) for number in range(400)]
+    examples, backbone, limits = made(records, unfrozen=True)
+    groups = make_groups(examples, backbone, limits)
+    sizes: list[int] = []
+
+    def work(batch):
+        sizes.append(len(batch))
+        return float(backbone.cost(batch))
+
+    monkeypatch.setattr(backbone, "work", work)
+    shares = share_out(groups, 3, examples, backbone)
+    assert len(groups) == 400 and len(sizes) <= 400 and max(sizes) <= 2
+    assert sorted(index for share in shares for index in example_indices(share)) == list(range(400))
+    loads = [sum(group.cost for group in share) for share in shares]
+    assert max(loads) <= 1.02 * min(loads)
+    one = [ExampleGroup(tuple(range(400)), 99)]
+    loads = [len(example_indices(share)) for share in share_out(one, 3, examples, backbone)]
+    assert sum(loads) == 400 and max(loads) <= 200, "a group larger than a share is halved"
+
+
 def test_a_batch_mixes_tasks(made, make_preference) -> None:
     records = [replace_task(make_preference(number), f"task-{number % 4}") for number in range(48)]
     examples, backbone, limits = made(records, unfrozen=True, batch_pairs=12, batch_tasks=4)

@@ -377,6 +377,30 @@ def test_validation_is_the_same_however_it_is_shared_out(fit, preferences, make_
     assert shared == pytest.approx(metrics, abs=1e-6)
 
 
+def test_validation_is_planned_once_and_by_ranks_equal(
+    fit, tiny_recipe, make_preference, monkeypatch
+) -> None:
+    recipe = replace(tiny_recipe, unfrozen=True)
+    validation = [replace_task(make_preference(number), str(number)) for number in range(1, 71)]
+    one, _ = fit(recipe, validation=validation)
+    expected = one._validate()
+    found, worked = [], []
+    for rank in (0, 1):
+        trainer, _ = fit(recipe, validation=validation)
+        group, backbone = trainer.process_group, trainer.model.backbone
+        group.rank, group.world_size = rank, 2
+        monkeypatch.setattr(
+            backbone, "work", lambda batch, cost=backbone.cost: worked.append(1) or cost(batch)
+        )
+        monkeypatch.setattr(group, "all_gather", lambda own: found.append(own) or [own])
+        trainer._validate()
+        trainer._validate()
+    assert len(worked) == 2 * 70
+    metrics, losses = one.module.validation_metrics([values for own in found[::2] for values in own])
+    assert metrics == pytest.approx(expected, abs=1e-6)
+    assert losses == pytest.approx(one.early_stopping.best["losses"], abs=1e-6)
+
+
 def test_a_checkpoint_of_other_data_is_refused(fit, preferences, tmp_path) -> None:
     one, _ = fit(limits=TrainingLimits(checkpoints=tmp_path))
     one.run()
