@@ -181,6 +181,38 @@ def test_weights_and_biases(run: Path, tmp_path: Path) -> None:
     assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
 
 
+def test_annotators_are_not_named_to_trackers(run: Path, tmp_path: Path) -> None:
+    ann, ben = "ann@example.com", "ben@example.com"
+    told = {
+        **REPORT,
+        "annotators": {"n": 3},
+        "mistakes": [{"task": "t", "annotator": ben}, {"task": "u", "annotator": ann}],
+        "train": {"steps": 2, "reliabilities": {ann: 0.9, ben: 0.4}, "adversaries": [ben]},
+    }
+    (run / "report.json").write_text(json.dumps(told))
+    (run / "manifest.json").write_text("{}")
+    files: dict[str, str] = {}
+
+    class Keeping(RecordingTracker):
+        def log_file(self, path: Path, name: str) -> None:
+            files[name] = path.read_text()
+            assert path.name == name.rpartition("/")[2]  # MLflow takes the name of the file
+
+    TrackingSession(run, "mlflow", Keeping).send()
+    assert "@" not in "".join(files.values())
+    sent = json.loads(files["report.json"])
+    assert sent["mistakes"] == [
+        {"task": "t", "annotator": "annotator 2"},
+        {"task": "u", "annotator": "annotator 1"},
+    ]
+    train = {"steps": 2, "reliabilities": {"annotator 1": 0.9, "annotator 2": 0.4}}
+    assert sent["train"] == {**train, "adversaries": ["annotator 2"]}
+    assert (sent["annotators"], sent["preference"]) == ({"n": 3}, REPORT["preference"])
+    track(run, to="tensorboard", into=tmp_path / "board")
+    assert all(b"@example" not in path.read_bytes() for path in (tmp_path / "board").rglob("*tfevents*"))
+    assert json.loads((run / "report.json").read_text()) == told
+
+
 @pytest.mark.skipif(find_spec("trackio") is None, reason="needs Trackio, which no extra installs")
 def test_trackio(run: Path, tmp_path: Path) -> None:
     (run / "manifest.json").write_text("{}")

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 from workers.errors import RewardError
 from workers.json_files import write_json
 from workers.schema.patterns import TextPattern
+from workers.schema.report_annotators import without_annotator_names
 from workers.train.trackers.tracker import (
     EndState,
     Point,
@@ -123,15 +124,21 @@ class TrackingSession:
 
     def _send_end(self, tracker: Tracker, end: "RunEnd") -> None:
         if end.state == "succeeded":
-            report = self.run / "report.json"
-            last = json.loads(report.read_text(encoding="utf-8"))
-            if numbers := report_numbers(last):
-                tracker.log([(int((last.get("train") or {}).get("steps", 0)), numbers)])
-            tracker.log_file(report, "report.json")
+            report = json.loads((self.run / "report.json").read_text(encoding="utf-8"))
+            if numbers := report_numbers(report):
+                tracker.log([(int((report.get("train") or {}).get("steps", 0)), numbers)])
+            tracker.log_file(self._nameless(report), "report.json")
             for path in self._model_files():
                 tracker.log_file(path, f"model/{path.name}")
         tracker.end(end.state, end.error)
         self.state.state = end.state
+
+    def _nameless(self, report: dict[str, Any]) -> Path:
+        """A copy for the tracker. Trackers take its name, and may read it until they have ended."""
+        path = self.run / FOLDER / "sent" / self.name / "report.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, without_annotator_names(report))
+        return path
 
     def _model_files(self) -> list[Path]:
         """The manifest; everything else of the model where it was asked for."""
