@@ -159,7 +159,7 @@ def two_processes(quick: bool) -> Check:
         f"{by_cpu['ratio']:.2f} [{low:.2f}, {high:.2f}] by CPU time of the busier one, {by_clock['ratio']:.2f} by the "
         f"clock; {found['loss_difference']:.0e}",
         "1.7 by CPU time; below 1e-5",
-        by_cpu["ratio"] >= 1.695 and found["loss_difference"] < 1e-5,
+        by_cpu["ratio"] >= 1.7 and found["loss_difference"] < 1e-5,
     )
 
 
@@ -217,6 +217,7 @@ def joint_weights(quick: bool) -> Check:
     )
     records = [*outcomes, *choices(world, 34, 0, scale=2.0, eta=0.0)[:100]]
     renderer = renderer_of(recipe, [runs[0][0]])
+    torch.manual_seed(0)
     module = MultiObjectiveModule(recipe, collect(records, renderer, recipe), seed=0)
     shares: dict[str, float] = {}
     with torch.no_grad():

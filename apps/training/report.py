@@ -301,8 +301,10 @@ def _summarize_measure(measure: Measure, report: dict[str, Any]) -> ReportSummar
     if unbeaten:
         baseline = unbeaten[0]
         reached = f"“{baseline.name}” has {baseline.shown_value}."
-        return ReportSummary("bad", f"{result}. It is not shown to beat a baseline: {reached}")
-    beats = " and beats every baseline" if measure.baselines else ""
+        kind = "" if baseline.name == BASELINES["ngrams"] else "trivial "
+        return ReportSummary("bad", f"{result}. It is not shown to beat a {kind}baseline: {reached}")
+    has_learned = any(baseline.name == BASELINES["ngrams"] for baseline in measure.baselines)
+    beats = f" and beats every {'' if has_learned else 'trivial '}baseline" if measure.baselines else ""
     annotators = _annotators(report) if measure.title == COMPARISONS else ""
     return ReportSummary("good", f"{result}{beats}.{annotators}")
 

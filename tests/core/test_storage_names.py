@@ -138,6 +138,7 @@ JOINED = {
     "workers/schema/jsonschemas.py": {"folder / f'{name}.json'"},
     "workers/train/checkpoints.py": {"folder / f'step-{step:09d}.pt'"},
     "workers/schema/storage.py": {"folder / 'data' / f'{split}.jsonl.zst'"},
+    "workers/train/generative/adapters.py": {"folder / f'{_REFERENCE}.part'"},  # a constant
     "workers/train/cross_validation.py": {"self.folder / f'fold-{fold}.json'"},
     # A tracker's name is of a table.
     "workers/train/trackers/session.py": {"self.run / FOLDER / f'{self.name}.json'", "self.run / FOLDER"},

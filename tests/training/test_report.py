@@ -41,9 +41,9 @@ def few_tasks(found: dict[str, Any]) -> dict[str, Any]:
         (
             report(0.65, (0.6, 0.7), beaten=False),
             "bad",
-            "not shown to beat a baseline: “shorter wins” has 60.0 %.",
+            "not shown to beat a trivial baseline: “shorter wins” has 60.0 %.",
         ),
-        (report(0.7, (0.6, 0.8)), "good", "beats every baseline."),
+        (report(0.7, (0.6, 0.8)), "good", "beats every trivial baseline."),
         (
             report(0.7, (0.6, 0.8), annotators=annotators(0.82, (-0.2, -0.04))),
             "good",
@@ -59,7 +59,7 @@ def few_tasks(found: dict[str, Any]) -> dict[str, Any]:
             "good",
             "more often than a single annotator",
         ),
-        (report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.6}), "good", "every baseline."),
+        (report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.6}), "good", "every trivial baseline."),
         (few_tasks(report(1.0, (0.7, 1.0))), "neutral", "too few tasks for a conclusion (3; at least 10"),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_baseline_without_an_interval_is_beaten_by_its_difference() -> None:
         rule = {"auc": value, "difference": difference, "interval": None}
         found = summarize({"outcome": part | {"baselines": {"longer": rule}}})
         assert found.tone == tone
-        assert ("beats every baseline" in found.sentence) is (tone == "good")
+        assert ("beats every trivial baseline" in found.sentence) is (tone == "good")
 
 
 def test_annotators_of_reports_without_their_tasks() -> None:

@@ -105,7 +105,7 @@ class TestAWatchedRun:
         assert accuracy["series"][0]["points"][-1] == [3, 0.8]
         assert "training loss from 1.000 to 0.333" in page
         assert "The model is correct on 90.0 % of 40 held-out comparisons" in page
-        assert "beats every baseline" in page
+        assert "beats every trivial baseline" in page
         assert "three steps done" in page
 
     def test_while_it_goes_on_the_page_asks_for_more(

@@ -2,78 +2,144 @@
 
 Bradley-Terry with a reward linear in log(1 + count) of the agent's words and word pairs and of its characters 3 to 5,
 hashed (Weinberger et al. 2009). The ridge penalty is chosen by cross-validation over tasks within the training data.
+However much training data there is, no more than MAX_COMPARISONS and MAX_CHARACTERS are used.
 """
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory
+from workers.schema import FeedbackRecord, PreferenceRecord, RankingRecord, Trajectory
 from workers.schema.contamination import agent_text
+from workers.schema.records import record_trajectories
 
 PENALTIES = (0.01, 0.1, 1.0)  # C of scikit-learn: the inverse of the ridge penalty
 MIN_COMPARISONS, MIN_TASKS = 50, 10
-_COLUMNS, _CHARACTERS, _FOLDS = 2**18, 20_000, 3
+MAX_COMPARISONS, MAX_CHARACTERS = 5_000, 10_000_000
+_COLUMNS, _FOLDS, _BLOCK = 2**18, 3, 1_000
+_FEWEST_CHARACTERS, _MOST_CHARACTERS = 1_000, 20_000  # of a text
 _OF_CHARACTERS = 0.3  # there are several times as many of them as of words
 _WORD = re.compile(r"\w+")
-Margins = dict[tuple[str, str, str | None], float]  # by the content hashes of a and b, and the criterion
+NgramRewards = dict[tuple[str, str | None], float]  # by content hash and criterion
+Floats = NDArray[np.float64]
 
 
-def ngram_margins(
-    training: Iterable[FeedbackRecord], held_out: Iterable[FeedbackRecord], criterion: str | None
-) -> Margins:
-    """For each comparison of `held_out` by the criterion, how much more reward a has than b.
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    better: Trajectory
+    worse: Trajectory
+    weight: float
 
-    Empty where training has fewer than 50 comparisons with a winner, or fewer than 10 tasks: too few to choose a
-    penalty by.
+
+def ngram_rewards(
+    training: Sequence[FeedbackRecord],
+    held_out: Sequence[FeedbackRecord],
+    criteria: Collection[str | None],
+    *,
+    check: Callable[[], None] = lambda: None,
+) -> NgramRewards:
+    """The regression's reward of each trajectory that `held_out` compares or ranks by one of the criteria.
+
+    Fitted to comparisons with a winner and pairs of rankings of `training` by the same criterion, with their weights. A
+    criterion with fewer than 50 of these, or fewer than 10 tasks, has no rewards: too few to choose a penalty by.
+    check: called between fits; may raise to stop.
     """
-    known = [record for record in _comparisons(training, criterion) if record.choice in ("a", "b")]
-    tasks = [str(record.a.task.id) for record in known]
-    if len(known) < MIN_COMPARISONS or len(set(tasks)) < MIN_TASKS:
-        return {}
-    asked = list(_comparisons(held_out, criterion))
-    features = _Features(trajectory for record in (*known, *asked) for trajectory in (record.a, record.b))
-    differences = features.differences(known)
-    is_a = np.array([record.choice == "a" for record in known])
-    weights = _fit(differences, is_a, _choose_penalty(differences, is_a, tasks))
-    margins = features.differences(asked) @ weights
-    return {
-        (record.a.content_hash, record.b.content_hash, criterion): float(margin)
-        for record, margin in zip(asked, margins, strict=True)
-    }
+    rewards: NgramRewards = {}
+    for criterion in criteria:
+        choices = _sample([*_choices(training, criterion)])
+        asked = {
+            one.content_hash: one
+            for record in _by(held_out, criterion)
+            for one in record_trajectories(record)
+        }
+        tasks = [str(choice.better.task.id) for choice in choices]
+        if len(choices) < MIN_COMPARISONS or len(set(tasks)) < MIN_TASKS:
+            continue
+        texts = {one.content_hash: one for choice in choices for one in (choice.better, choice.worse)}
+        encoder = _Encoder(len(texts))
+        differences = _differences(choices, texts, encoder)
+        weights = np.array([choice.weight for choice in choices])
+        penalty = _choose_penalty(differences, weights, tasks, check)
+        reward = _fit(differences, weights, penalty)
+        names = list(asked)
+        for start in range(0, len(names), _BLOCK):
+            check()
+            block = names[start : start + _BLOCK]
+            values = encoder.encode([asked[name] for name in block]) @ reward
+            rewards |= {(name, criterion): float(value) for name, value in zip(block, values, strict=True)}
+    return rewards
 
 
-def _comparisons(records: Iterable[FeedbackRecord], criterion: str | None) -> Iterator[PreferenceRecord]:
+def _by(
+    records: Iterable[FeedbackRecord], criterion: str | None
+) -> Iterator[PreferenceRecord | RankingRecord]:
     for record in records:
-        if isinstance(record, PreferenceRecord) and record.criterion == criterion:
+        if isinstance(record, PreferenceRecord | RankingRecord) and record.criterion == criterion:
             yield record
 
 
-class _Features:
-    """[trajectories, columns], sparse."""
+def _choices(records: Iterable[FeedbackRecord], criterion: str | None) -> Iterator[_Choice]:
+    for record in _by(records, criterion):
+        if record.weight <= 0:
+            continue
+        if isinstance(record, PreferenceRecord):
+            if record.choice in ("a", "b"):
+                better, worse = (record.a, record.b) if record.choice == "a" else (record.b, record.a)
+                yield _Choice(better, worse, record.weight)
+        else:
+            ranked = sorted(zip(record.ranks, record.trajectories, strict=True), key=lambda place: place[0])
+            for (first, better), (second, worse) in combinations(ranked, 2):
+                if first != second:
+                    yield _Choice(better, worse, record.weight)
 
-    def __init__(self, trajectories: Iterable[Trajectory]) -> None:
-        # A second to load, where it is not needed.
-        from scipy import sparse
-        from sklearn.feature_extraction.text import HashingVectorizer
 
-        texts = {one.content_hash: agent_text(one)[:_CHARACTERS] for one in trajectories}
-        self._row = {name: place for place, name in enumerate(texts)}
+def _sample(choices: list[_Choice]) -> list[_Choice]:
+    """MAX_COMPARISONS of them, always the same."""
+    if len(choices) <= MAX_COMPARISONS:
+        return choices
+
+    def place(choice: _Choice) -> bytes:
+        return hashlib.sha256(f"{choice.better.content_hash} {choice.worse.content_hash}".encode()).digest()
+
+    return sorted(choices, key=place)[:MAX_COMPARISONS]
+
+
+class _Encoder:
+    """texts: how many there are in training, which share MAX_CHARACTERS."""
+
+    def __init__(self, texts: int) -> None:
+        from sklearn.feature_extraction.text import HashingVectorizer  # a second to load, where it is needed
+
+        shared = MAX_CHARACTERS // max(1, texts)
+        self._characters = min(max(shared, _FEWEST_CHARACTERS), _MOST_CHARACTERS)
         options: dict[str, Any] = {"n_features": _COLUMNS, "norm": None, "alternate_sign": False}
-        words = HashingVectorizer(analyzer=_words_and_pairs, **options)
-        characters = HashingVectorizer(analyzer="char_wb", ngram_range=(3, 5), **options)
-        counts = [each.transform(texts.values()).log1p() for each in (words, characters)]
-        self._counts = sparse.hstack([counts[0], counts[1] * _OF_CHARACTERS]).tocsr()
+        self._words = HashingVectorizer(analyzer=_words_and_pairs, dtype=np.float32, **options)
+        self._pieces = HashingVectorizer(analyzer="char_wb", ngram_range=(3, 5), dtype=np.float32, **options)
 
-    def differences(self, records: Sequence[PreferenceRecord]) -> Any:
-        """[comparisons, columns]: a minus b."""
-        first, second = ([self._row[side.content_hash] for side in sides] for sides in _sides(records))
-        return self._counts[first] - self._counts[second]
+    def encode(self, trajectories: Iterable[Trajectory]) -> Any:
+        """[trajectories, columns], sparse."""
+        from scipy import sparse
+
+        texts = [agent_text(one)[: self._characters] for one in trajectories]
+        pieces = self._pieces.transform(texts).log1p() * np.float32(_OF_CHARACTERS)
+        return sparse.hstack([self._words.transform(texts).log1p(), pieces]).tocsr()
+
+
+def _differences(choices: Sequence[_Choice], texts: dict[str, Trajectory], encoder: _Encoder) -> Any:
+    """[choices, columns]: better minus worse."""
+    rows = encoder.encode(texts.values())
+    row = {name: place for place, name in enumerate(texts)}
+    better, worse = (
+        [row[one.content_hash] for one in side]
+        for side in zip(*((choice.better, choice.worse) for choice in choices), strict=True)
+    )
+    return rows[better] - rows[worse]
 
 
 def _words_and_pairs(text: str) -> list[str]:
@@ -82,32 +148,36 @@ def _words_and_pairs(text: str) -> list[str]:
     return [*words, *(f"{first} {second}" for first, second in pairwise(words))]
 
 
-def _sides(records: Sequence[PreferenceRecord]) -> tuple[list[Trajectory], list[Trajectory]]:
-    return [record.a for record in records], [record.b for record in records]
-
-
-def _choose_penalty(differences: Any, is_a: NDArray[np.bool_], tasks: Sequence[str]) -> float:
+def _choose_penalty(
+    differences: Any, weights: Floats, tasks: Sequence[str], check: Callable[[], None]
+) -> float:
     """That of the highest accuracy over folds of tasks; of equal ones the strongest."""
-    fold = np.array([int.from_bytes(hashlib.sha256(task.encode()).digest()[:8]) % _FOLDS for task in tasks])
+    names = {name: place for place, name in enumerate(sorted(set(tasks), key=_digest))}
+    fold = np.array([names[task] % _FOLDS for task in tasks])
     right = []
     for penalty in PENALTIES:
         found = np.zeros(len(tasks))
-        for each in set(fold):
+        for each in range(_FOLDS):
+            check()
             inside, outside = np.flatnonzero(fold != each), np.flatnonzero(fold == each)
-            margin = differences[outside] @ _fit(differences[inside], is_a[inside], penalty)
-            found[outside] = np.where(margin == 0, 0.5, (margin > 0) == is_a[outside])
-        right.append(found.mean())
+            margin = differences[outside] @ _fit(differences[inside], weights[inside], penalty)
+            found[outside] = np.where(margin == 0, 0.5, margin > 0)
+        right.append(np.average(found, weights=weights))
     return PENALTIES[int(np.argmax(right))]
 
 
-def _fit(differences: Any, is_a: NDArray[np.bool_], penalty: float) -> NDArray[np.float64]:
-    """[columns]. Without an intercept, so that the order of a and b says nothing; zeros where nothing differs."""
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _fit(differences: Any, weights: Floats, penalty: float) -> Floats:
+    """[columns]. differences: better minus worse. No intercept: the order of two trajectories says nothing."""
     from scipy import sparse
     from sklearn.linear_model import LogisticRegression
 
-    # One comparison the other way round, so that there are always two classes.
-    both = sparse.vstack([differences, -differences[:1]]).tocsr()
+    # Every second choice the other way round, which is the same choice: the library asks for two classes.
+    sign = np.where(np.arange(differences.shape[0]) % 2 == 0, 1.0, -1.0).astype(np.float32)
     model = LogisticRegression(C=penalty, fit_intercept=False, max_iter=300)
-    model.fit(both, np.append(is_a, not is_a[0]))
-    weights: NDArray[np.float64] = model.coef_[0]
-    return weights
+    model.fit(sparse.diags(sign) @ differences, sign > 0, sample_weight=weights)
+    reward: Floats = model.coef_[0]
+    return reward

@@ -20,7 +20,7 @@ from workers.evaluate.calibration import (
     log_loss,
     reliability_curve,
 )
-from workers.evaluate.ngram_baseline import Margins
+from workers.evaluate.ngram_baseline import NgramRewards
 from workers.evaluate.predictions import ScoredRecord, agent_text_length, expand_rankings
 from workers.evaluate.ranks import spearman
 from workers.schema import PreferenceRecord, RankingRecord
@@ -97,7 +97,7 @@ def predictions(scored_records: Sequence[ScoredRecord], criteria: Collection[str
 
 
 def preference_report(
-    found: Sequence[Prediction], validation: Sequence[Prediction], *, ngrams: Margins | None = None
+    found: Sequence[Prediction], validation: Sequence[Prediction], *, ngrams: NgramRewards | None = None
 ) -> dict[str, Any] | None:
     """`preference` and `calibration` of a report; None without a strict comparison. ngrams: see `accuracy_report`.
 
@@ -125,11 +125,11 @@ def preference_report(
     return {"preference": preference, "calibration": calibration}
 
 
-def accuracy_report(strict: Sequence[Prediction], ngrams: Margins | None = None) -> dict[str, Any]:
+def accuracy_report(strict: Sequence[Prediction], ngrams: NgramRewards | None = None) -> dict[str, Any]:
     """{accuracy, interval, n, tasks, baselines, verdict}, the interval by task.
 
-    ngrams: of a regression that was fitted to the model's training data; one more baseline, where it has a margin for
-    every comparison.
+    ngrams: of a regression that was fitted to the model's training data; one more baseline, where it has a reward for
+    both sides of every comparison.
     """
     tasks = [prediction.record.a.task.id for prediction in strict]
     right = [correctness(prediction.margin) for prediction in strict]
@@ -220,19 +220,18 @@ def verdict(baselines: dict[str, dict[str, Any]], tasks: int) -> str:
     }
     unbeaten = [words[name] for name, baseline in baselines.items() if baseline["interval"][0] <= 0]
     if not unbeaten:
-        return "beats every baseline"
+        return f"beats every {'' if 'ngrams' in baselines else 'trivial '}baseline"
     return f"does not beat {' and '.join(unbeaten)}"
 
 
-def _ngram_margins(strict: Sequence[Prediction], ngrams: Margins) -> list[float]:
+def _ngram_margins(strict: Sequence[Prediction], ngrams: NgramRewards) -> list[float]:
     """Of the right one over the wrong one; empty where one is not known."""
     margins = []
-    for prediction in strict:
-        record = prediction.record
-        margin = ngrams.get((record.a.content_hash, record.b.content_hash, record.criterion))
-        if margin is None:
+    for record in (prediction.record for prediction in strict):
+        a, b = (ngrams.get((side.content_hash, record.criterion)) for side in (record.a, record.b))
+        if a is None or b is None:
             return []
-        margins.append(margin if record.choice == "a" else -margin)
+        margins.append(a - b if record.choice == "a" else b - a)
     return margins
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from workers.evaluate.annotators import annotator_report
 from workers.evaluate.diagnostics import findings
 from workers.evaluate.mistakes import worst_mistakes
-from workers.evaluate.ngram_baseline import Margins
+from workers.evaluate.ngram_baseline import NgramRewards
 from workers.evaluate.outcome import outcome_report
 from workers.evaluate.predictions import RecordScorer, ScoredRecord, agent_text_length, score_records
 from workers.evaluate.preference import Prediction, predictions, preference_report
@@ -27,7 +27,7 @@ def evaluate(
     test: Sequence[FeedbackRecord],
     *,
     validation: Sequence[FeedbackRecord] = (),
-    ngrams: Margins | None = None,
+    ngrams: NgramRewards | None = None,
 ) -> dict[str, Any]:
     """The report on `test`; temperature and thresholds are fitted on `validation`. What does not apply is null.
 
@@ -43,7 +43,7 @@ def report_of(
     validation: Sequence[ScoredRecord],
     *,
     criteria: Collection[str | None],
-    ngrams: Margins | None = None,
+    ngrams: NgramRewards | None = None,
 ) -> dict[str, Any]:
     """The same, of what was scored before."""
     found = predictions(scored_records, criteria)
@@ -60,7 +60,7 @@ def report_of(
         "mistakes": worst_mistakes(found),
     }
     if any(scored.compared for scored in (*scored_records, *validation)):
-        report |= {"generative": verdict_report(found), "position": position_report(found)}
+        report |= {"generative": verdict_report(found, ngrams), "position": position_report(found)}
     return report | {"findings": findings(report)}
 
 

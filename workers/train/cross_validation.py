@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from workers.evaluate.ngram_baseline import Margins, ngram_margins
+from workers.evaluate.ngram_baseline import NgramRewards, ngram_rewards
 from workers.evaluate.predictions import ScoredRecord, on_reward_scale, score_records
 from workers.models import LoadedModel, ModelScore, RewardModel, renderer_of
 from workers.objectives import collect, collect_training
@@ -70,14 +70,14 @@ class CrossValidation:
         text = f"{self.seed}/{salt}/{record_trajectories(record)[0].task.id}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % folds
 
-    def ngram_margins(self, records: Sequence[FeedbackRecord]) -> Margins:
-        """Of every comparison, by a regression that has not seen its task; empty where one fold has too few."""
-        margins: Margins = {}
+    def ngram_rewards(self, records: Sequence[FeedbackRecord], check: Callable[[], None]) -> NgramRewards:
+        """Of every trajectory, by a regression that has not seen its task."""
+        rewards: NgramRewards = {}
         for fold in range(self.recipe.folds):
             held_out = [record for record in records if self.fold_of(record, self.recipe.folds, 0) == fold]
             rest = [record for record in records if self.fold_of(record, self.recipe.folds, 0) != fold]
-            margins |= ngram_margins(rest, held_out, self.recipe.criterion)
-        return margins
+            rewards |= ngram_rewards(rest, held_out, {self.recipe.criterion}, check=check)
+        return rewards
 
     def _fill_cache(self, records: Sequence[FeedbackRecord]) -> None:
         """For all folds together: how chunks are grouped must not depend on the folds still to be trained."""

@@ -15,7 +15,7 @@ from workers.device import choose_device, peak_memory
 from workers.errors import RewardError
 from workers.evaluate import RecordScorer, evaluate
 from workers.evaluate.diagnostics import with_leaks
-from workers.evaluate.ngram_baseline import ngram_margins
+from workers.evaluate.ngram_baseline import ngram_rewards
 from workers.evaluate.report import report_of
 from workers.models import Lineage, RewardModel, load, renderer_of, save
 from workers.models.ood import OodDetector
@@ -297,7 +297,7 @@ class TrainingPipeline:
             RecordScorer(loaded),
             splits["test"],
             validation=splits["validation"],
-            ngrams=ngram_margins(known, splits["test"], self.recipe.criterion),
+            ngrams=ngram_rewards(known, splits["test"], loaded.compared_by, check=self._check_stop),
         )
         seen = chain(splits["train"], self.parent.seen() if self.parent is not None else ())
         leaks = find_contamination(seen, splits["test"]) | {
@@ -325,7 +325,7 @@ class TrainingPipeline:
             found.scored_records,
             found.validation,
             criteria={self.recipe.criterion},
-            ngrams=folds.ngram_margins(records),
+            ngrams=folds.ngram_rewards(records, self._check_stop),
         )
         return report | {"folds": self.recipe.folds}
 

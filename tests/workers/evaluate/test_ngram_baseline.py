@@ -2,9 +2,10 @@ import random
 
 import pytest
 
-from workers.evaluate.ngram_baseline import MIN_COMPARISONS, ngram_margins
+from workers.evaluate import ngram_baseline
+from workers.evaluate.ngram_baseline import MIN_COMPARISONS, ngram_rewards
 from workers.evaluate.preference import Prediction, preference_report
-from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
+from workers.schema import Part, PreferenceRecord, RankingRecord, Step, Task, Trajectory
 
 GOOD, BAD = ("refund", "verified", "thanks"), ("cannot", "whatever", "never")
 FILLER = ["the", "a", "of", "your", "order", "parcel", "day", "we", "it", "is", "on", "this", "that", "week"]
@@ -32,44 +33,84 @@ def comparisons(count: int, seed: int, *, criterion: str | None = None) -> list[
     return records
 
 
-def test_it_learns_which_words_are_preferred() -> None:
-    training, held_out = comparisons(80, 1), comparisons(40, 2)
-    margins = ngram_margins(training, held_out, None)
+def share_right(rewards: dict[tuple[str, str | None], float], held_out: list[PreferenceRecord]) -> float:
     right = [
-        (margins[record.a.content_hash, record.b.content_hash, None] > 0) == (record.choice == "a")
-        for record in held_out
+        (rewards[one.a.content_hash, one.criterion] > rewards[one.b.content_hash, one.criterion])
+        == (one.choice == "a")
+        for one in held_out
     ]
-    assert sum(right) == 40
+    return sum(right) / len(right)
+
+
+def test_it_learns_which_words_are_preferred() -> None:
+    held_out = comparisons(40, 2)
+    assert share_right(ngram_rewards(comparisons(80, 1), held_out, {None}), held_out) == 1
 
 
 def test_the_order_of_the_two_does_not_matter() -> None:
-    training, held_out = comparisons(60, 1), comparisons(5, 2)
-    turned = [PreferenceRecord(a=one.b, b=one.a, choice=one.choice, annotator="ann") for one in held_out]
-    margins, mirrored = (ngram_margins(training, some, None) for some in (held_out, turned))
-    for (a, b, _), margin in margins.items():
-        assert mirrored[b, a, None] == pytest.approx(-margin)
-
-
-def test_all_choices_on_one_side_are_enough() -> None:
-    training = [
-        record
-        if record.choice == "a"
-        else PreferenceRecord(a=record.b, b=record.a, choice="a", annotator="ann")
-        for record in comparisons(60, 1)
+    held_out, training = comparisons(5, 2), comparisons(60, 1)
+    turned = [
+        PreferenceRecord(a=one.b, b=one.a, choice="b" if one.choice == "a" else "a", annotator="ann")
+        for one in training
     ]
-    held_out = comparisons(10, 2)
-    margins = ngram_margins(training, held_out, None)
-    assert all(
-        (margins[one.a.content_hash, one.b.content_hash, None] > 0) == (one.choice == "a") for one in held_out
-    )
+    rewards, mirrored = (ngram_rewards(some, held_out, {None}) for some in (training, turned))
+    assert rewards == pytest.approx(mirrored)
+
+
+def test_rankings_teach_and_are_measured() -> None:
+    """Best, worse, and one that shares the second place."""
+    dice, rankings = random.Random(0), []
+    for task in range(40):
+        runs = (answer(dice, task, BAD), answer(dice, task, GOOD), answer(dice, task, BAD))
+        rankings.append(RankingRecord(trajectories=runs, ranks=(2, 1, 2), annotator="ann"))
+    rewards = ngram_rewards(rankings[:30], rankings[30:], {None})
+    for ranking in rankings[30:]:
+        first, best, last = (rewards[one.content_hash, None] for one in ranking.trajectories)
+        assert best > max(first, last)
+
+
+def test_a_weight_of_nothing_teaches_nothing() -> None:
+    held_out, training = comparisons(20, 2), comparisons(60, 1)
+    liar = [
+        PreferenceRecord(a=one.b, b=one.a, choice=one.choice, annotator="odd", weight=0.0)
+        for one in comparisons(200, 3)
+    ]
+    assert share_right(ngram_rewards([*training, *liar], held_out, {None}), held_out) == 1
+    assert ngram_rewards(liar, held_out, {None}) == {}
 
 
 def test_too_few_comparisons_or_those_of_another_criterion_are_no_baseline() -> None:
     held_out = comparisons(10, 2)
-    assert ngram_margins(comparisons(MIN_COMPARISONS - 1, 1), held_out, None) == {}
-    assert ngram_margins(comparisons(60, 1, criterion="kind"), held_out, None) == {}
+    assert ngram_rewards(comparisons(MIN_COMPARISONS - 1, 1), held_out, {None}) == {}
+    assert ngram_rewards(comparisons(60, 1, criterion="kind"), held_out, {None}) == {}
     of_one_task = [record for record in comparisons(60, 1) for _ in range(60) if record.a.task.id == "task 0"]
-    assert ngram_margins(of_one_task, held_out, None) == {}
+    assert ngram_rewards(of_one_task, held_out, {None}) == {}
+    by_kind = comparisons(10, 2, criterion="kind")
+    both = ngram_rewards(comparisons(60, 1, criterion="kind"), [*held_out, *by_kind], {None, "kind"})
+    assert {criterion for _, criterion in both} == {"kind"}
+
+
+def test_what_it_costs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 300 comparisons 60 are used, of each text a thousand characters."""
+    monkeypatch.setattr(ngram_baseline, "MAX_COMPARISONS", 60)
+    monkeypatch.setattr(ngram_baseline, "MAX_CHARACTERS", 0)
+    fitted: list[int] = []
+    fit = ngram_baseline._fit
+    monkeypatch.setattr(
+        ngram_baseline, "_fit", lambda rows, *more: (fitted.append(rows.shape[0]), fit(rows, *more))[1]
+    )
+    held_out = comparisons(10, 2)
+    share_right(ngram_rewards(comparisons(300, 1), held_out, {None}), held_out)
+    assert max(fitted) == fitted[-1] == 60 and len(fitted) == 10
+    encoder = ngram_baseline._Encoder(10)
+    long, cut = (answer(random.Random(0), 0, GOOD, salt=" " * 2000 + salt) for salt in ("", "never"))
+    assert (encoder.encode([long]) != encoder.encode([cut])).nnz == 0
+
+    def stop() -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        ngram_rewards(comparisons(60, 1), held_out, {None}, check=stop)
 
 
 def test_a_model_below_the_regression_is_told_so() -> None:
@@ -81,12 +122,12 @@ def test_a_model_below_the_regression_is_told_so() -> None:
         )
         for place, record in enumerate(held_out)
     ]
-    report = preference_report(found, [], ngrams=ngram_margins(training, held_out, None))
+    report = preference_report(found, [], ngrams=ngram_rewards(training, held_out, {None}))
     assert report is not None
     baseline = report["preference"]["baselines"]["ngrams"]
     assert baseline["accuracy"] == 1.0 and baseline["difference"] == pytest.approx(-0.5)
     assert baseline["interval"][1] < 0
     assert "an n-gram regression" in report["preference"]["verdict"]
-    without = preference_report(found, [], ngrams=ngram_margins(training, held_out[1:], None))
+    without = preference_report(found, [], ngrams=ngram_rewards(training, held_out[1:], {None}))
     assert without is not None
-    assert "ngrams" not in without["preference"]["baselines"]  # one comparison has no margin
+    assert "ngrams" not in without["preference"]["baselines"]  # one comparison has no rewards

@@ -60,7 +60,7 @@ def rule(low: float) -> dict:
 
 def test_the_verdict_names_what_is_not_shown_to_be_beaten() -> None:
     beaten = {"longer": rule(0.01), "shorter": rule(0.01), "fewer_steps": rule(0.01)}
-    assert verdict(beaten, 10) == "beats every baseline"
+    assert verdict(beaten, 10) == "beats every trivial baseline"
     assert verdict(beaten, 9) == "too few tasks (9; at least 10)"
     assert verdict(beaten | {"shorter": rule(-0.01)}, 10) == "does not beat shorter-wins"
     assert verdict(dict.fromkeys(beaten, rule(0.0)), 10) == (

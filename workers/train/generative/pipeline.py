@@ -9,7 +9,7 @@ import torch
 from workers.errors import RewardError
 from workers.evaluate import RecordScorer, evaluate
 from workers.evaluate.diagnostics import with_leaks
-from workers.evaluate.ngram_baseline import ngram_margins
+from workers.evaluate.ngram_baseline import ngram_rewards
 from workers.models import Lineage, load_scorer, save_generative
 from workers.models.generative.model import GenerativeModel, build_writer
 from workers.objectives import left_out
@@ -87,7 +87,7 @@ def train_generative(
     )
     if stop():
         raise TrainingStopped
-    report = _evaluated(folder, splits, recipe.criterion, str(device), events)
+    report = _evaluated(folder, splits, str(device), events)
     report["train"] = {
         "examples": len(pairs),
         "by_objective": {recipe.objective: len(pairs)},
@@ -109,14 +109,13 @@ def train_generative(
 def _evaluated(
     folder: Path,
     splits: dict[str, list[FeedbackRecord]],
-    criterion: str | None,
     device: str,
     events: Report,
 ) -> dict[str, Any]:
     events(message="evaluating on the test split")
     scorer = RecordScorer(load_scorer(folder / "model", device=device))
     known = [*splits["train"], *splits["validation"]]
-    ngrams = ngram_margins(known, splits["test"], criterion)
+    ngrams = ngram_rewards(known, splits["test"], scorer.model.compared_by)
     report = evaluate(scorer, splits["test"], validation=splits["validation"], ngrams=ngrams)
     leaks = find_contamination(splits["train"], splits["test"]) | {"unknown": []}
     return with_leaks(report, leaks)

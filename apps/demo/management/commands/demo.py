@@ -104,7 +104,7 @@ class Command(TouchstoneCommand):
             self.say(f"    a single annotator         {annotators['leave_one_out']:6.1%}")
         for name, rule in found["baselines"].items():
             low, high = rule["interval"]
-            wins = f"{name.replace('_', ' ')} wins"
+            wins = "n-gram regression" if name == "ngrams" else f"{name.replace('_', ' ')} wins"
             beaten = f"the model is {rule['difference']:+.1%} [{low:+.1%}, {high:+.1%}]"
             self.say(f"  {wins:28} {rule['accuracy']:6.1%}   {beaten}")
         self.say(f"Verdict on the model: {found['verdict']}.")
