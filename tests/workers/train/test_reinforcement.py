@@ -14,6 +14,7 @@ from workers.models.generative import writer as writer_module
 from workers.models.generative.model import build_writer
 from workers.models.generative.writer import Line, Writer
 from workers.schema.recipe import Recipe
+from workers.train.generative import trainer as trainer_module
 from workers.train.generative.adapters import ReferenceModel, add_adapter, merge_adapter, trained_weights
 from workers.train.generative.losses import QuestionLosses
 from workers.train.generative.questions import Question, pairs_of, questions_of
@@ -236,3 +237,30 @@ def test_reinforcement_of_adapters_resumes_with_the_same_losses(folder: Path, tm
     assert len(whole.losses) == 2 + 3 and resumed.losses == pytest.approx(whole.losses, abs=1e-5)
     assert whole.curve[-1]["divergence"] > 0
     assert resumed.curve[-1]["divergence"] == pytest.approx(whole.curve[-1]["divergence"], rel=1e-3)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_reinforcement_gives_nothing_worse_than_it_began_with(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, rank: int
+) -> None:
+    """At such a rate the model is spoilt at once, and its verdicts on validation are fewer right ones."""
+    keys: dict[str, Any] = {"batch_pairs": 2, "own_critique_epochs": 0, "reinforce_rate": 1.0}
+    chosen = recipe(folder, lora_rank=rank, reinforce_steps=2, reinforce_samples=2, **keys)
+    writer = made(chosen)
+    asked = asked_of(chosen, writer)
+    line = Line(tuple(range(5, 25)), 10)
+    given: list[torch.Tensor] = []
+
+    def measured(losses: QuestionLosses, *rest: Any) -> dict[str, float]:
+        with torch.no_grad():
+            given.append(losses.writer.read([line]).log_probs.clone())
+        return {"loss": 1.0, "right": 1.0 / len(given), "pointwise": 0.5}
+
+    monkeypatch.setattr(trainer_module, "validation_metrics", measured)
+    trainer = GenerativeTrainer(writer, chosen, asked, asked, seed=0, report=lambda **event: None)
+    trainer.run()
+    assert trainer.best is not None and trainer.best["step"] == 1, "where reinforcement begins"
+    _, start, *reinforced = given
+    assert len(reinforced) == 2 and not torch.allclose(start, reinforced[-1], atol=0.1)
+    with torch.no_grad():
+        torch.testing.assert_close(writer.read([line]).log_probs, start, atol=1e-5, rtol=0)

@@ -167,10 +167,10 @@ class GenerativeTrainer(TrainingProgress):
         self.report(message=STAGE_MESSAGES[stage], **({"validation": measured} if measured else {}))
         if stage == "reinforce":
             self._begin_to_reinforce()
-            return
+        else:
+            self.optimiser = self._new_optimiser(self.recipe.learning_rate)
         if measured:  # so that the stage makes nothing worse on validation
             self._keep_if_best(measured)
-        self.optimiser = self._new_optimiser(self.recipe.learning_rate)
 
     def _begin_to_reinforce(self) -> None:
         """The model as it is now is what it may not drift far from."""
