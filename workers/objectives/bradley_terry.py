@@ -16,6 +16,8 @@ from workers.schema.recipe import Recipe
 # takes each for right, and may then not outweigh what others said about the annotator.
 PRIOR_WEIGHT = 2.0
 _START = 0.8807970779778823  # s(2): a learnt reliability of which nothing is known, at first
+# Names in checkpoints: of all choices, or of strict pairs, as it was for all models of ties.
+LIKELIHOOD, STRICT_PAIRS = "likelihood", "strict pairs"
 CHOICES: dict[Choice, int] = {"a": 0, "b": 1, "tie": 2, "both_bad": 3}
 
 
@@ -211,6 +213,11 @@ class BradleyTerry(Objective):
             "loss": loss.squeeze(-1),
             "accuracy": (strict > 0).to(a) + 0.5 * (strict == 0).to(a),
         }
+
+    @property
+    def validation_loss(self) -> str:
+        """What `loss` of `validation_metrics` is, for checkpoints: losses of two kinds are not comparable."""
+        return LIKELIHOOD if self.recipe.ties == "davidson" else STRICT_PAIRS
 
     def measured(self, batch: ObjectiveBatch) -> list[int]:
         """Strict pairs; with Davidson also ties and both-bad, where training had any."""

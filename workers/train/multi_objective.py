@@ -18,7 +18,7 @@ from workers.objectives import (
     objective_class,
     render_criteria,
 )
-from workers.objectives.bradley_terry import BradleyTerry
+from workers.objectives.bradley_terry import STRICT_PAIRS, BradleyTerry
 from workers.objectives.regression import Regression
 from workers.schema.recipe import Recipe
 from workers.schema.records import record_trajectories
@@ -97,6 +97,12 @@ class MultiObjectiveModule(nn.Module):
         """By annotator, where they are learnt."""
         objective = dict(self.parts.items()).get("bradley_terry")
         return objective.reliabilities() if isinstance(objective, BradleyTerry) else None
+
+    @property
+    def validation_loss(self) -> str:
+        """What the validation loss is, where versions differ (`BradleyTerry.validation_loss`)."""
+        objective = dict(self.parts.items()).get("bradley_terry")
+        return objective.validation_loss if isinstance(objective, BradleyTerry) else STRICT_PAIRS
 
     def neutral_criteria(self) -> list[str]:
         """Criteria of rubric scores that do not train the reward, since nothing says whether more is better."""

@@ -44,6 +44,7 @@ from workers.train.limits import (
     is_out_of_memory,
 )
 from workers.train.multi_objective import MultiObjectiveModule, ValidationValues
+from workers.train.older_checkpoints import drop_what_differs, marks
 from workers.train.optimiser import make_optimiser, set_learning_rate, uses_bfloat16
 
 T = TypeVar("T")
@@ -170,7 +171,7 @@ class RewardTrainer:
         Where memory runs out in any rank, all compute again with half as many tokens in one forward pass, from then on.
         Raises RewardError, and MemoryHalved where the model is sharded.
         """
-        state = random_state(self.device)
+        state, ranks = random_state(self.device), self.process_group
         while True:
             groups = split_groups(groups, examples, self.model.backbone, self.micro_tokens)
             parts = micro_batches(groups, self.micro_tokens)
@@ -182,7 +183,7 @@ class RewardTrainer:
                 if not is_out_of_memory(error):
                     raise
                 failure = error.with_traceback(None)  # whose frames would hold the memory
-            failed = not self._is_sharded and self.process_group.all_reduce_max(failure is not None)[0]
+            failed = not ranks.is_sharded and ranks.all_reduce_max(failure is not None)[0]
             if result is not None and not failed:
                 return result
             self._halve_micro_batch(parts, failure)
@@ -206,13 +207,9 @@ class RewardTrainer:
 
     def _missing_passes(self, parts: list[TrainingBatch]) -> int:
         """How many passes without effect this rank has to run where passes are collective operations."""
-        if not self._is_sharded:
+        if not self.process_group.is_sharded:
             return 0
         return int(self.process_group.all_reduce_max(len(parts))[0]) - len(parts)
-
-    @property
-    def _is_sharded(self) -> bool:
-        return self.process_group.is_sharded
 
     def _cheapest(self, examples: Examples) -> Sequence[int]:
         if id(examples) not in self._cheapest_examples:
@@ -232,7 +229,7 @@ class RewardTrainer:
             )
         largest = max((sum(group.cost for group in part) for part in parts), default=0)
         tokens = self.micro_tokens if failure is None else max(1, min(self.micro_tokens, largest) // 2)
-        if self._is_sharded:
+        if self.process_group.is_sharded:
             # The others wait for what this process had to compute with them, so that none can go on from here.
             self.micro_tokens = tokens
             self.limits.write_micro_tokens(tokens)
@@ -276,6 +273,7 @@ class RewardTrainer:
             "random_by_rank": self.process_group.all_gather(random_state(self.device)),
             "examples": len(self.examples),
             "batches": self.batch_limits.to_dict(),
+            **marks(self.module),
         }
         if self.process_group.is_main_process:
             save_checkpoint(self.limits.checkpoints, self.step, state)
@@ -284,10 +282,10 @@ class RewardTrainer:
         state = state_to_resume(self.limits.checkpoints, len(self.examples), self.report)
         if state is None:
             return
-        if "batches" not in state and state["best"] is not None:  # its losses are in another order
-            state["best"].pop("losses", None)
         if (batch_limits := BatchLimits.from_checkpoint(state, self.recipe)) != self.batch_limits:
             self._plan_batches(batch_limits)
+        validates = bool(len(self.validation)) and max(self.validation_steps) > state["step"]
+        drop_what_differs(state, self.module, self.recipe, self.report, validates=validates)
         self.process_group.load_weights(self.module, state["weights"])
         self.process_group.load_optimiser(self.module, self.optimiser, state["optimiser"])
         restore_random_state_of_rank(

@@ -363,6 +363,32 @@ def test_a_run_resumes_with_the_batches_it_began_with(
     assert again.losses == whole.losses
 
 
+@pytest.mark.parametrize(
+    ("ties", "after", "kept"), [("davidson", 2, 0), ("rao_kupper", 2, 1), ("davidson", 3, 1)]
+)
+def test_validation_losses_of_an_earlier_kind_are_not_compared(
+    fit, tiny_recipe, preferences, tmp_path, ties: str, after: int, kept: int
+) -> None:
+    """With Davidson's ties they were of strict pairs. Where no validation is left, the best remain the best."""
+    recipe = replace(tiny_recipe, ties=ties, epochs=3, batch_pairs=100)
+    data = {"records": preferences[:18], "validation": preferences[18:]}
+    stopped, _ = fit(recipe, **data)
+    stopped.limits = TrainingLimits(lambda: stopped.step == after, checkpoints=tmp_path)
+    with pytest.raises(TrainingStopped):
+        stopped.run()
+    path = max(tmp_path.glob("*.pt"))
+    state = torch.load(path, weights_only=True)
+    assert state["validation_loss"] == ("likelihood" if ties == "davidson" else "strict pairs")
+    del state["validation_loss"]
+    state["best"] |= {"loss": -1.0, "losses": state["best"]["losses"] - 9}
+    torch.save(state, path)
+    again, said = fit(recipe, **data, limits=TrainingLimits(checkpoints=tmp_path))
+    again.run()
+    assert again.step == 3
+    assert (again.early_stopping.best["loss"] == -1.0) is bool(kept)
+    assert any("strict pairs" in event.get("message", "") for event in said) is not bool(kept)
+
+
 def test_validation_is_the_same_however_it_is_shared_out(fit, preferences, make_preference) -> None:
     """Ties have no loss; the losses of the others are in the order of the records."""
     validation = [*preferences[:5], make_preference(30, choice="tie"), *preferences[5:9]]
