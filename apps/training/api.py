@@ -148,7 +148,9 @@ def run_out(run: TrainingRun) -> dict[str, Any]:
         "report": run.report,
         "trackers": {
             result.name: {"url": result.url, "problem": result.problem}
-            for result in tracker_results(run.tracker_options, run.tracker_states)
+            for result in tracker_results(
+                run.tracker_options, run.tracker_states, is_finished=run.is_finished
+            )
         },
         "created": run.created_at,
         "started": run.started_at,

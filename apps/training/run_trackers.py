@@ -11,23 +11,26 @@ import os
 import subprocess
 import time
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.urls import reverse
 
+from apps.core.database.outage import is_outage
 from apps.core.distributions import installed_version
 from apps.core.processes import core_subprocess
+from apps.training import services
 from apps.training.models import TrainingRun
 from apps.training.tracker_options import TrackerOptions
-from workers.schema.trackers import TRACKER_PACKAGES
+from workers.schema.trackers import TRACKER_PACKAGES, VARIABLES, printable
 
 log = logging.getLogger(__name__)
 
 CHILD = "workers.train.trackers"
 GRACE = 60.0  # seconds that trackers have to send the end of a run
-_TICK = 0.1
 _FOLDER = "tracking"
 # What the process of a tracker gets of the worker's environment.
 _PREFIXES: dict[str, tuple[str, ...]] = {
@@ -50,6 +53,9 @@ class RunTrackers:
         self._states: dict[str, dict[str, str]] = {
             name: dict(state) for name, state in run.tracker_states.items()
         }
+        self._stored: dict[str, Any] = deepcopy(run.tracker_states)
+        self._refused: dict[str, Any] | None = None  # states that the database did not take
+        self._has_ended = False
 
     def start(self) -> None:
         """Start one process for each tracker of the run. Problems are recorded, never raised."""
@@ -61,6 +67,7 @@ class RunTrackers:
             self._fail_all(f"The files for the tracker could not be written: {error.strerror}.")
             return
         for name in self._options.trackers:
+            self._note(name)
             try:
                 self._children[name] = core_subprocess.start(
                     CHILD,
@@ -72,10 +79,10 @@ class RunTrackers:
                 self._note(
                     name, problem=f"The process of the tracker could not be started: {error.strerror}."
                 )
+        self._store()
 
-    def changes(self) -> dict[str, Any]:
-        """The field of the run, where it changed since the last call; empty where it did not."""
-        before = {name: dict(state) for name, state in self._states.items()}
+    def record(self) -> None:
+        """Store what changed since the last time."""
         for name, child in self._children.items():
             state = self._read_state(name)
             if child.poll() not in (None, core_subprocess.OK) and not state.get("problem"):
@@ -83,12 +90,14 @@ class RunTrackers:
                     f"The process of the tracker {core_subprocess.how_it_ended(child.returncode)}."
                 )
             self._note(name, **state)
-        return {"tracker_states": self._states} if self._states != before else {}
+        self._store()
 
-    def end(self, state: str, *, error: str = "", grace: float | None = None) -> dict[str, Any]:
-        """Tell the trackers how the run ended, wait for them, and end those that take too long; the changed fields."""
+    def end(self, state: str, *, error: str = "", grace: float | None = None) -> None:
+        """Tell the trackers how the run ended, wait for them, end those that take too long, and store all that."""
+        self._has_ended = True
         if not self._children:
-            return {}
+            self._store()
+            return
         grace = GRACE if grace is None else grace
         try:
             _write_json(self._folder / "end.json", {"state": state, "error": error})
@@ -100,16 +109,15 @@ class RunTrackers:
                 child.wait(max(0.0, deadline - time.monotonic()))
         late = [name for name, child in self._children.items() if child.poll() is None]
         self.kill()
-        changed = self.changes() if not late else {}
         for name in late:
+            self._children.pop(name)
             state_read = self._read_state(name)
             problem = state_read.pop("problem", "") or (
                 f"The tracker did not take the end of the run within {grace:.0f} seconds."
             )
             self._note(name, **state_read, problem=problem)
-            changed = {"tracker_states": self._states}
+        self.record()
         self._children = {}
-        return changed
 
     def kill(self) -> None:
         for child in self._children.values():
@@ -139,11 +147,14 @@ class RunTrackers:
             state = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return {key: str(state.get(key, "")) for key in ("id", "url", "problem")}
+        if not isinstance(state, dict):
+            return {}
+        return {key: printable(str(state.get(key, ""))) for key in ("id", "url", "problem")}
 
     def _fail_all(self, problem: str) -> None:
         for name in self._options.trackers:
             self._note(name, problem=problem)
+        self._store()
 
     def _note(self, name: str, **changes: str) -> None:
         state = self._states.setdefault(name, {"id": "", "url": "", "problem": ""})
@@ -151,9 +162,27 @@ class RunTrackers:
         if problem and problem != state["problem"]:
             title = TRACKER_PACKAGES[name].title
             log.warning("%s is not completely logged to %s: %s", self._run, title, problem)
+            line = f"{title}: {problem}" if self._has_ended else f"{title}: {problem} Training continues."
             with suppress(OSError), (self._folder.parent / "log.txt").open("a", encoding="utf-8") as out:
-                out.write(f"{title}: {problem} Training continues.\n")
+                out.write(f"{line}\n")
         state |= changes
+
+    def _store(self) -> None:
+        """A write that fails is tried again at the next change, after an outage at once. Training goes on without."""
+        if self._states in (self._stored, self._refused):
+            return
+        states = deepcopy(self._states)
+        try:
+            with transaction.atomic():
+                services.record_tracker_states(run=self._run, states=states)
+        except (DatabaseError, InterfaceError, ValueError) as error:
+            log.warning("what became of %s at its trackers could not be stored: %s", self._run, error)
+            if is_outage(error):
+                connection.close()
+            else:
+                self._refused = states
+        else:
+            self._stored, self._refused = states, None
 
 
 def describe(run: TrainingRun, options: TrackerOptions) -> dict[str, Any]:
@@ -183,11 +212,14 @@ def tracker_environment(name: str) -> dict[str, str]:
     """What the process of this tracker gets besides what every child process gets."""
     names = {*_PROXIES, *(each.lower() for each in _PROXIES), *settings.TRACKER_VARIABLES}
     from_files = {variable: value for variable, value in settings.TRACKER_SECRETS.items() if value}
-    return {
+    given = {
         variable: value
         for variable, value in {**from_files, **os.environ}.items()
         if variable.startswith(_PREFIXES[name]) or variable in names
     }
+    return given | {
+        VARIABLES: ",".join(settings.TRACKER_VARIABLES)
+    }  # it takes their values out of what it tells
 
 
 def _write_json(path: Path, value: Any) -> None:

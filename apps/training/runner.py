@@ -66,8 +66,7 @@ def execute(run: TrainingRun) -> None:
         goes_on = isinstance(error, Interrupted) or is_outage(error)
         trackers.end("interrupted" if goes_on else "failed", grace=SHORT_GRACE)
         raise
-    if changed := trackers.end(run.state, error=run.error):
-        services.record_tracker_states(run=run, states=changed["tracker_states"])
+    trackers.end(run.state, error=run.error)
 
 
 def _execute(run: TrainingRun, folder: Path, trackers: RunTrackers) -> None:
@@ -192,11 +191,10 @@ class _Watch:
     def _record(self, *, last: bool) -> None:
         if self._unrecorded:
             services.record_events(run=self._run, events=self._unrecorded)
-        tracked = self._trackers.changes()
+        self._trackers.record()
         is_due = time.monotonic() - self._heartbeat_at >= heartbeat_seconds()
-        if last or self._unrecorded or tracked or is_due:
+        if last or self._unrecorded or is_due:
             changes: dict[str, Any] = {"progress": self._tail.progress} if self._tail.progress else {}
-            changes |= tracked
             if renew_heartbeat(self._run, log_tail=log_tail(self._folder), **changes):
                 self._ask_to_stop()
             self._heartbeat_at = time.monotonic()

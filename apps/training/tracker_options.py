@@ -8,6 +8,7 @@ from apps.core.errors import DomainError
 from workers.schema.trackers import TRACKER_PACKAGES
 
 MAX_PROJECT_LENGTH = 100
+_NEVER = "not logged: the run ended before tracking began"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +64,29 @@ def check_tracker_options(trackers: Sequence[str], *, project: str, weights: boo
 class TrackerResult:
     """What became of a run at a tracker. url: of its page there, http or https; empty where it has none.
 
-    problem: why the run is not, or not completely, there; empty where all is well.
+    problem: why the run is not, or not completely, there; empty where all is well. is_logged: whether it is there.
     """
 
     name: str
     title: str
     url: str
     problem: str
+    is_logged: bool
 
     @property
     def sentence(self) -> str:
-        where = self.url or "it has no address to open"
+        where = self.url or ("it has no address to open" if self.is_logged else "not logged yet")
         return f"{self.title}: {self.problem}" if self.problem else f"{self.title}: {where}"
 
 
 def tracker_results(
-    options: Mapping[str, Any], states: Mapping[str, Mapping[str, str]]
+    options: Mapping[str, Any], states: Mapping[str, Mapping[str, str]], *, is_finished: bool
 ) -> list[TrackerResult]:
-    """In the order in which the run names its trackers."""
+    """In the order in which the run names its trackers. is_finished: of the run."""
     results = []
     for name in TrackerOptions.read(options).trackers:
-        state, package = states.get(name, {}), TRACKER_PACKAGES.get(name)
+        state, package = states.get(name), TRACKER_PACKAGES.get(name)
+        state = state if state is not None else {"problem": _NEVER if is_finished else ""}
         url = state.get("url", "")
         results.append(
             TrackerResult(
@@ -91,6 +94,7 @@ def tracker_results(
                 package.title if package is not None else name,
                 url if url.startswith(("http://", "https://")) else "",
                 state.get("problem", ""),
+                bool(state.get("id")),
             )
         )
     return results

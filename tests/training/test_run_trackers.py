@@ -12,6 +12,7 @@ from apps.core.jobs.job_queue import Interrupted, JobState, claim_next, request_
 from apps.datasets.models import DatasetVersion
 from apps.training import run_trackers, runner, services
 from apps.training.models import TrainingRun
+from apps.training.run_trackers import RunTrackers
 from apps.training.selectors import run_folder
 from apps.training.tracker_options import tracker_results
 from tests.training import fake_child as child
@@ -81,9 +82,48 @@ def test_a_tracker_that_fails_does_not_stop_training_and_is_named(
         runner.execute(run)
         run.refresh_from_db()
         assert (run.state, run.tracker_states["mlflow"]["problem"]) == (JobState.SUCCEEDED, problem)
-        assert f"MLflow: {problem} Training continues.\n" in (run_folder(run) / "log.txt").read_text()
+        log = (run_folder(run) / "log.txt").read_text()
+        assert f"MLflow: {problem}" in log
+        assert (f"MLflow: {problem} Training continues.\n" in log) == (project != "silent")
     page = researcher_client.get(reverse("training:run-detail", args=["desk", run.pk])).content.decode()
     assert "did not take the end of the run" in page
+
+
+def test_that_states_cannot_be_stored_does_not_stop_training(
+    dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def as_it_came(run_trackers: RunTrackers, name: str) -> dict[str, str]:
+        return {"id": "a\0"}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunTrackers, "_read_state", as_it_came)
+        run = claimed(dataset_version, "fine")
+        runner.execute(run)
+    run.refresh_from_db()
+    assert (run.state, run.tracker_states) == (
+        JobState.SUCCEEDED,
+        {"mlflow": {"id": "", "url": "", "problem": ""}},
+    )
+
+
+def test_a_tracker_that_cannot_be_started_is_named(
+    dataset_version: DatasetVersion, researcher_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(run_trackers: RunTrackers) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunTrackers, "_prepare", full)
+    run = claimed(dataset_version, "fine")
+    runner.execute(run)
+    page = researcher_client.get(reverse("training:run-detail", args=["desk", run.pk])).content.decode()
+    assert "The files for the tracker could not be written: No space left on device." in page
+    for states, sentence in (
+        ({}, "MLflow: not logged: the run ended before tracking began"),
+        ({"mlflow": {"id": "", "url": "", "problem": ""}}, "MLflow: not logged yet"),
+        ({"mlflow": {"id": "7", "url": "", "problem": ""}}, "MLflow: it has no address to open"),
+    ):
+        (result,) = tracker_results(run.tracker_options, states, is_finished=True)
+        assert result.sentence == sentence
 
 
 @pytest.mark.parametrize(
@@ -145,5 +185,7 @@ def test_the_form_and_only_web_addresses(dataset_version: DatasetVersion, resear
     assert run.tracker_options == {"trackers": ["tensorboard"], "project": "mine", "weights": True}
     refused = researcher_client.post(path, fields | {"track_weights": "on"})
     assert (refused.status_code, list(refused.context["form"].errors)) == (422, ["track_weights"])
-    (result,) = tracker_results({"trackers": ["wandb"]}, {"wandb": {"url": "javascript:alert(1)"}})
+    (result,) = tracker_results(
+        {"trackers": ["wandb"]}, {"wandb": {"url": "javascript:alert(1)"}}, is_finished=True
+    )
     assert (result.url, result.title) == ("", "Weights & Biases")

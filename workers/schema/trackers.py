@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+VARIABLES = (
+    "TOUCHSTONE_TRACKER_VARIABLES"  # names further variables that trackers get; their values may be secret
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TrackerPackage:
@@ -30,3 +34,8 @@ TRACKER_PACKAGES: dict[str, TrackerPackage] = {
     "tensorboard": TrackerPackage("TensorBoard", "tensorboard", "tensorboard"),
     "trackio": TrackerPackage("Trackio", "trackio", "trackio"),
 }
+
+
+def printable(text: str) -> str:
+    """Without what PostgreSQL (NUL, lone surrogates) or a page cannot hold."""
+    return "".join(character for character in text if character.isprintable())

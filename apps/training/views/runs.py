@@ -209,7 +209,7 @@ def run_context(project: Project, run: TrainingRun) -> dict[str, Any]:
         "curves": {name: json.dumps(drawing) for name, drawing in charts.items()},
         "descriptions": {name: chart_in_words(drawing) for name, drawing in charts.items()},
         "messages_of_run": messages(events),
-        "trackers": tracker_results(run.tracker_options, run.tracker_states),
+        "trackers": tracker_results(run.tracker_options, run.tracker_states, is_finished=run.is_finished),
         **report_context(run.report, project),
         "can_resume": run.state in (JobState.FAILED, JobState.CANCELLED),
     }

@@ -295,12 +295,53 @@ def test_how_a_run_ended(run: Path) -> None:
 
 def test_addresses_and_secrets() -> None:
     assert web_address("http://user:pw@mlflow.example:5000/#/runs/1") == "http://mlflow.example:5000/#/runs/1"
+    assert web_address("https://a.example/x?write_token=hush#/run?key=hush") == "https://a.example/x#/run"
     for bad in ("javascript:alert(1)", "file:///etc/passwd", "http://", "http://a\n.example", "http://[::1"):
         assert web_address(bad) == ""
-    environment = {"WANDB_API_KEY": "abcdef123", "WANDB_MODE": "online", "SHORT_KEY": "on"}
-    assert without_secrets("key abcdef123 of https://a:b@c is online", environment) == (
-        "key [redacted] of https://[redacted]@c is online"
-    )
+    environment = {
+        "WANDB_API_KEY": "abcdef123",
+        "WANDB_MODE": "online",
+        "SHORT_KEY": "on",
+        "TOUCHSTONE_TRACKER_VARIABLES": "AWS_ID,OTHER",
+        "AWS_ID": "AKIA99",
+    }
+    for text, expected in {
+        "key abcdef123 of https://a:b@c is online": "key [redacted] of https://[redacted]@c is online",
+        "https://a:p@ss/w@c/x": "https://[redacted]@c/x",
+        "GET /?write_token=hu.sh&step=3 failed": "GET /?write_token=[redacted]&step=3 failed",
+        "http://c/?API_KEY=h#x": "http://c/?API_KEY=[redacted]#x",
+        "no bucket for AKIA99": "no bucket for [redacted]",
+    }.items():
+        assert without_secrets(text, environment) == expected
+
+
+def test_the_final_state_is_sent_whatever_becomes_of_the_files_and_nothing_twice(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_RETRY_SECONDS", (0.01, 0.02))
+    described(run)
+    ended(run, "succeeded")
+    told: list[Any] = []
+
+    class WithoutStorage(RecordingTracker):
+        def __init__(self, description: RunDescription, into: Path | None) -> None:
+            super().__init__(description, into)
+            self.told, self.id = told, "an\0-id"
+            told.append(description.resume_id)
+
+        def log_file(self, path: Path, name: str) -> None:
+            if name == "report.json" and "an-id" not in told:
+                raise OSError("the bucket\0 does not\texist")
+            super().log_file(path, name)
+
+    session = TrackingSession(run, "mlflow", WithoutStorage)
+    problems: list[str] = []
+    monkeypatch.setattr(session, "_wait", lambda *_: problems.append(session.state.problem))
+    assert session.follow() == 2
+    assert problems == ["OSError: the bucket does not exist"]
+    first = ["", [1, 2], [2], "model/touchstone.json", ("succeeded", "")]
+    assert told == [*first, "an-id", "report.json", ("succeeded", "")]
+    assert (session.state.state, session.state.problem) == ("succeeded", "")
 
 
 def test_what_cannot_be_tracked_is_told(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

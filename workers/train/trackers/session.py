@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -14,6 +15,7 @@ from workers.errors import RewardError
 from workers.json_files import write_json
 from workers.schema.patterns import TextPattern
 from workers.schema.report_annotators import without_annotator_names
+from workers.schema.trackers import VARIABLES, printable
 from workers.train.trackers.tracker import (
     EndState,
     Point,
@@ -29,7 +31,8 @@ _LOOK_SECONDS = 1.0  # between looks at a run that goes on
 _RETRY_SECONDS = (2.0, 60.0)  # after a failure, doubled up to the second
 _LAST_TRIES_SECONDS = 30.0  # after the end of the run
 _LONGEST_PROBLEM = 400  # characters
-_CREDENTIALS = TextPattern(r"://[^/\s@]+@")
+_CREDENTIALS = TextPattern(r"://[^\s]*@")  # up to the last @: a password may have one, or a slash
+_SECRET_VALUES = TextPattern(r"(?i)((?:token|key|password|secret)=)[^\s&#]+")  # of a query
 _SECRET_NAMES = ("KEY", "TOKEN", "PASSWORD", "SECRET")
 
 
@@ -38,6 +41,7 @@ class TrackingState:
     """tracking/TRACKER.json. offset: of the first byte of events.jsonl that is not sent.
 
     problem: why something is not at the tracker; empty where everything is. state: how the run ended, once sent.
+    results: what was sent of the results of a run that succeeded.
     """
 
     id: str = ""
@@ -46,6 +50,7 @@ class TrackingState:
     state: str = ""
     offset: int = 0
     sent: int = 0
+    results: list[str] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: Path) -> "TrackingState":
@@ -123,15 +128,38 @@ class TrackingSession:
         self._note("")
 
     def _send_end(self, tracker: Tracker, end: "RunEnd") -> None:
-        if end.state == "succeeded":
-            report = json.loads((self.run / "report.json").read_text(encoding="utf-8"))
-            if numbers := report_numbers(report):
-                tracker.log([(int((report.get("train") or {}).get("steps", 0)), numbers)])
-            tracker.log_file(self._nameless(report), "report.json")
-            for path in self._model_files():
-                tracker.log_file(path, f"model/{path.name}")
-        tracker.end(end.state, end.error)
+        """The state, whatever becomes of the results; those that failed are tried again with the run opened again."""
+        try:
+            if end.state == "succeeded":
+                self._send_results(tracker)
+        except Exception:
+            self._tracker = None
+            raise
+        finally:
+            tracker.end(end.state, end.error)
         self.state.state = end.state
+
+    def _send_results(self, tracker: Tracker) -> None:
+        """Each once. Raises what the first raised that failed, after all were tried."""
+        report = json.loads((self.run / "report.json").read_text(encoding="utf-8"))
+        numbers = report_numbers(report)
+        step = int((report.get("train") or {}).get("steps", 0))
+        results: dict[str, Callable[[], None]] = {
+            "numbers": lambda: tracker.log([(step, numbers)]) if numbers else None,
+            "report.json": lambda: tracker.log_file(self._nameless(report), "report.json"),
+        }
+        for path in self._model_files():
+            results[f"model/{path.name}"] = partial(tracker.log_file, path, f"model/{path.name}")
+        failed: list[Exception] = []
+        for name in [name for name in results if name not in self.state.results]:
+            try:
+                results[name]()
+            except Exception as error:  # whatever the library raises: the others are still worth sending
+                failed.append(error)
+            else:
+                self.state.results.append(name)
+        if failed:
+            raise failed[0]
 
     def _nameless(self, report: dict[str, Any]) -> Path:
         """A copy for the tracker. Trackers take its name, and may read it until they have ended."""
@@ -149,7 +177,7 @@ class TrackingSession:
     def _opened(self) -> Tracker:
         if self._tracker is None:
             self._tracker = self.make(self._described(), self.into)
-            self.state.id, self.state.url = self._tracker.id, web_address(self._tracker.url)
+            self.state.id, self.state.url = printable(self._tracker.id), web_address(self._tracker.url)
             self.state.state = ""  # of an earlier attempt
             self._note("")
         return self._tracker
@@ -226,7 +254,7 @@ def report_numbers(report: dict[str, Any]) -> dict[str, float]:
 
 
 def web_address(url: str) -> str:
-    """The address without credentials; empty where a browser should not be sent there."""
+    """Without credentials and query, which may hold a token; empty where a browser should not be sent there."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -236,23 +264,23 @@ def web_address(url: str) -> str:
     if parts.scheme not in ("http", "https") or not host or not url.isprintable() or len(url) > 2000:
         return ""
     host = f"[{host}]" if ":" in host else host
-    return urlunsplit((parts.scheme, f"{host}{port}", parts.path, parts.query, parts.fragment))
+    return urlunsplit((parts.scheme, f"{host}{port}", parts.path, "", parts.fragment.partition("?")[0]))
 
 
 def without_secrets(text: str, environment: Mapping[str, str]) -> str:
-    """The text without the values of variables that hold secrets, and without credentials in addresses."""
+    """The text without values of variables that may hold secrets, credentials in addresses and secrets in queries."""
+    further = {name.strip() for name in environment.get(VARIABLES, "").split(",")}
     secrets = [
         value
         for name, value in environment.items()
-        if len(value) >= 6 and any(word in name.upper() for word in _SECRET_NAMES)
+        if len(value) >= 6 and (name in further or any(word in name.upper() for word in _SECRET_NAMES))
     ]
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "[redacted]")
-    return _CREDENTIALS.sub("://[redacted]@", text)
+    return _SECRET_VALUES.sub(r"\1[redacted]", _CREDENTIALS.sub("://[redacted]@", text))
 
 
 def _problem(error: Exception) -> str:
     """In one line. A RewardError is a sentence already."""
     words = error.message if isinstance(error, RewardError) else f"{type(error).__name__}: {error}"
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    return without_secrets(" ".join(lines)[: 4 * _LONGEST_PROBLEM], os.environ)[:_LONGEST_PROBLEM]
+    return printable(" ".join(without_secrets(words, os.environ).split()))[:_LONGEST_PROBLEM]

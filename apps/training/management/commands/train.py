@@ -69,7 +69,9 @@ class Command(TouchstoneCommand):
         if options["wait"]:
             self.follow(run, f"run {run.pk}")
         if run.is_finished:
-            for tracker in tracker_results(run.tracker_options, run.tracker_states):
+            for tracker in tracker_results(
+                run.tracker_options, run.tracker_states, is_finished=run.is_finished
+            ):
                 self.say(tracker.sentence)
         result = _result(run)
         if run.state in (JobState.FAILED, JobState.CANCELLED):
