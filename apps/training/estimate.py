@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q
+
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage import model_folders
 from apps.datasets.models import DatasetVersion
 from apps.training.models import TrainingRun
 from workers.schema.decoder_estimate import KNOWN_SHAPES, DecoderEstimate, DecoderShape, estimate_decoder
-from workers.schema.recipe import GENERATIVE, parse_recipe
+from workers.schema.recipe import GENERATIVE, Recipe, parse_recipe
 
 # Runs that agree in these take equally long for each feedback record.
 _SIMILAR_BY = (
@@ -23,7 +25,6 @@ _SIMILAR_BY = (
     "decoder",
     "unfrozen",
     "lora_rank",
-    "base_weights",
     "gradient_checkpointing",
     "max_tokens",
 )
@@ -53,12 +54,25 @@ class Estimate:
     decoder: DecoderEstimate | None = None
 
     @property
+    def memory_in_words(self) -> str:
+        return gigabytes(self.memory or 0)
+
+    @property
+    def decoder_memory_in_words(self) -> str:
+        return gigabytes(self.decoder.memory if self.decoder is not None else 0)
+
+    @property
     def time(self) -> str:
         """In words, rounded."""
         for size, unit in ((3600.0, "hours"), (60.0, "minutes")):
             if self.seconds is not None and self.seconds >= 1.5 * size:
                 return f"{self.seconds / size:.0f} {unit}"
         return "a minute" if (self.seconds or 0) > 30 else "half a minute"
+
+
+def gigabytes(size: float) -> str:
+    """In GB of 10^9 bytes, as in docs/gpu.md."""
+    return f"{size / 1e9:.0f} GB" if size >= 9.95e9 else f"{size / 1e9:.1f} GB"
 
 
 def estimate(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> Estimate:
@@ -77,7 +91,8 @@ def estimate(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> Esti
 
 
 def _decoder_estimate(recipe: Mapping[str, Any]) -> DecoderEstimate | None:
-    if recipe["backbone"] != "decoder" or recipe["objective"] == GENERATIVE:
+    """None also for heads alone, whose backbone keeps nothing for a backward pass: the formula is not theirs."""
+    if recipe["backbone"] != "decoder" or recipe["objective"] == GENERATIVE or recipe["heads_only"]:
         return None
     shape = _decoder_shape(recipe["decoder"])
     return None if shape is None else estimate_decoder(shape, parse_recipe(recipe))
@@ -106,6 +121,9 @@ def _similar_run(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> 
     """The newest that succeeded at the first attempt, without folds; one on the same dataset version first."""
     rows = TrainingRun.objects.filter(project=dataset_version.project, state=JobState.SUCCEEDED, attempt=1)
     rows = rows.filter(**{f"recipe__{key}": recipe[key] for key in _SIMILAR_BY}, recipe__folds=0)
-    rows = rows.filter(report__train__steps__gt=0, report__seconds__gt=0)
+    weights = Q(recipe__base_weights=recipe["base_weights"])
+    if recipe["base_weights"] == Recipe().base_weights:
+        weights |= Q(recipe__base_weights__isnull=True)  # of a run from before there was a choice
+    rows = rows.filter(weights, report__train__steps__gt=0, report__seconds__gt=0)
     same = rows.filter(dataset_version=dataset_version, recipe__objective=recipe["objective"])
     return same.order_by("-pk").first() or rows.order_by("-pk").first()

@@ -46,10 +46,16 @@ def check_tracker_options(trackers: Sequence[str], *, project: str, weights: boo
                 pointer="/track",
             )
     project = project.strip()
+    pointer = "/track_project" if project else "/track_weights"
     if not names and (project or weights):
-        pointer = "/track_project" if project else "/track_weights"
         raise DomainError(
             f"{pointer[1:]} has no effect without a tracker; select one with track.", pointer=pointer
+        )
+    if names == ("tensorboard",) and (project or weights):
+        raise DomainError(
+            f"{pointer[1:]} has no effect with TensorBoard, which has neither projects nor files; leave it out, or "
+            "select another tracker too.",
+            pointer=pointer,
         )
     allowed = set("-_. ")
     if len(project) > MAX_PROJECT_LENGTH or not all(char.isalnum() or char in allowed for char in project):

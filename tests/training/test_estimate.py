@@ -80,6 +80,13 @@ def test_the_same_data_and_objective_come_first(twelve: DatasetVersion) -> None:
     assert estimate(twelve, recipe()).like == same
 
 
+def test_a_run_from_before_base_weights_could_be_chosen_is_similar(twelve: DatasetVersion) -> None:
+    values = recipe()
+    run = ended(twelve, {key: value for key, value in values.items() if key != "base_weights"})
+    assert estimate(twelve, values).like == run
+    assert estimate(twelve, values | {"base_weights": "float32"}).like is None
+
+
 class TestOnTheForm:
     def ask(self, researcher_client: Client, **fields: object) -> str:
         answer = researcher_client.post(reverse("training:run-estimate", args=["desk"]), fields)
@@ -118,7 +125,10 @@ def test_of_a_decoder_what_follows_from_its_shape(twelve: DatasetVersion, resear
     assert found.like is None and found.decoder is not None
     assert 20e9 < found.decoder.memory < 80e9
     assert estimate(twelve, recipe()).decoder is None
+    assert estimate(twelve, values | {"heads_only": True}).decoder is None
     assert estimate(twelve, values | {"decoder": "of an unknown shape"}).decoder is None
     path = reverse("training:run-estimate", args=["desk"])
     given = {"dataset": twelve.pk, "recipe": "8b-qlora", "seed": 0}
-    assert "GPU memory, computed" in researcher_client.post(path, given).content.decode()
+    page = researcher_client.post(path, given).content.decode()
+    assert "GPU memory, computed" in page
+    assert "<dd>51 GB</dd>" in page  # as docs/gpu.md has it

@@ -164,7 +164,8 @@ def test_what_is_refused(dataset_version: DatasetVersion, monkeypatch: pytest.Mo
         ),
         ({"track": ["mlflow"]}, "Run `pip install -c constraints.txt mlflow-skinny` in the environment"),
         ({"track_project": "polite"}, "track_project has no effect without a tracker"),
-        ({"track": ["tensorboard"], "track_project": "a/b"}, "up to 100 letters, digits, spaces"),
+        ({"track": ["tensorboard"], "track_weights": True}, "track_weights has no effect with TensorBoard"),
+        ({"track": ["tensorboard", "wandb"], "track_project": "a/b"}, "up to 100 letters, digits, spaces"),
     ):
         with pytest.raises(DomainError, match=message.replace("(", r"\(")):
             services.start_run(
@@ -178,13 +179,18 @@ def test_what_is_refused(dataset_version: DatasetVersion, monkeypatch: pytest.Mo
 
 def test_the_form_and_only_web_addresses(dataset_version: DatasetVersion, researcher_client: Client) -> None:
     fields = {"dataset": dataset_version.pk, "recipe": "bradley-terry", "seed": 0}
-    given = {"track": ["tensorboard"], "track_project": "mine", "track_weights": "on"}
+    given = {"track": ["tensorboard", "wandb"], "track_project": "mine", "track_weights": "on"}
     path = reverse("training:run-create", args=["desk"])
     assert researcher_client.post(path, fields | given).status_code == 302
     run = TrainingRun.objects.get()
-    assert run.tracker_options == {"trackers": ["tensorboard"], "project": "mine", "weights": True}
-    refused = researcher_client.post(path, fields | {"track_weights": "on"})
-    assert (refused.status_code, list(refused.context["form"].errors)) == (422, ["track_weights"])
+    assert run.tracker_options == {
+        "trackers": ["tensorboard", "wandb"],
+        "project": "mine",
+        "weights": True,
+    }
+    for chosen in ({}, {"track": ["tensorboard"]}):
+        refused = researcher_client.post(path, {**fields, **chosen, "track_weights": "on"})
+        assert (refused.status_code, list(refused.context["form"].errors)) == (422, ["track_weights"])
     (result,) = tracker_results(
         {"trackers": ["wandb"]}, {"wandb": {"url": "javascript:alert(1)"}}, is_finished=True
     )
