@@ -8,6 +8,8 @@ import pytest
 from benchmarks import statistical_checks
 from benchmarks.statistical_simulations import simulated_checks
 
+pytestmark = pytest.mark.ml
+
 
 @pytest.mark.parametrize("number", [2, 11])
 def test_what_the_audit_found_is_found_no_more(number: int) -> None:
