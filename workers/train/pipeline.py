@@ -38,6 +38,7 @@ from workers.train.distributed.group import ProcessGroup
 from workers.train.events import EventLogWriter, Report, no_report
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.older_checkpoints import FIRST, recipe_as_begun
 from workers.train.parent_model import Parent, read_parent
 from workers.train.reward_statistics import (
     TrajectoryScores,
@@ -70,6 +71,7 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     if parent is not None:
         recipe = parent.recipe(recipe)
     device = choose_device(config.device)
+    recipe = recipe_as_begun(folder / "checkpoints", recipe, str(device))
     process_group = join_process_group(device)
     events = EventLogWriter(folder / "events.jsonl") if process_group.is_main_process else None
     try:
@@ -178,7 +180,7 @@ class TrainingPipeline:
         if not path.is_file():
             self.events(message="a first training, whose model finds hard negatives")
             validation = self._examples(splits["validation"])
-            first = self._train(training, validation, self.folder / "checkpoints" / "first")
+            first = self._train(training, validation, self.folder / "checkpoints" / FIRST)
             renderer, model = first.model.backbone.renderer, first.model
 
             def score(trajectories: Sequence[Trajectory]) -> list[float]:

@@ -44,7 +44,7 @@ from workers.train.limits import (
     is_out_of_memory,
 )
 from workers.train.multi_objective import MultiObjectiveModule, ValidationValues
-from workers.train.older_checkpoints import drop_what_differs, marks
+from workers.train.older_checkpoints import drop_what_differs, marks, require_same_frozen_weights
 from workers.train.optimiser import make_optimiser, set_learning_rate, uses_bfloat16
 
 T = TypeVar("T")
@@ -286,6 +286,7 @@ class RewardTrainer:
             self._plan_batches(batch_limits)
         validates = bool(len(self.validation)) and max(self.validation_steps) > state["step"]
         drop_what_differs(state, self.module, self.recipe, self.report, validates=validates)
+        require_same_frozen_weights(state, self.model, self.recipe)
         self.process_group.load_weights(self.module, state["weights"])
         self.process_group.load_optimiser(self.module, self.optimiser, state["optimiser"])
         restore_random_state_of_rank(

@@ -12,11 +12,13 @@ import pytest
 import torch
 
 from tests.workers.decoders import save_decoder
+from workers.errors import RewardError
 from workers.models import load, renderer_of
 from workers.objectives import Examples, collect
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.older_checkpoints import marks, recipe_as_begun
 from workers.train.pipeline import train
 from workers.train.trainer import RewardTrainer
 
@@ -102,6 +104,38 @@ def test_stopped_and_taken_up_again_it_is_the_same(fit, recipe, preferences, tmp
     assert all(torch.equal(one, theirs[name]) for name, one in again.model.named_parameters())
     names = set(torch.load(max(tmp_path.glob("*.pt")), weights_only=True)["weights"])
     assert bool(rank) is not any("embed_tokens" in name for name in names)  # only what is trained is kept
+
+
+def test_a_resumed_run_keeps_the_frozen_weights_it_began_with(
+    fit, recipe, preferences, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, a run of an earlier version went on in bfloat16 on a GPU, where it had trained on float32."""
+    recipe = replace(recipe, lora_rank=4, precision="auto", epochs=1)
+    stopped, _ = fit(recipe, records=preferences[:8])
+    stopped.limits = TrainingLimits(lambda: stopped.step == 1, checkpoints=tmp_path)
+    with pytest.raises(TrainingStopped):
+        stopped.run()
+    path = max(tmp_path.glob("*.pt"))
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    state = torch.load(path, weights_only=True)
+    assert state["frozen_weights"] == "float32"
+    in_bfloat16 = replace(recipe, base_weights="bfloat16")
+    other, _ = fit(in_bfloat16, records=preferences[:8], limits=TrainingLimits(checkpoints=tmp_path))
+    with pytest.raises(
+        RewardError, match="frozen weights in float32, and they are bfloat16 here; set base_weights"
+    ):
+        other.run()
+    torch.save({name: state[name] for name in state if name != "frozen_weights"}, path)
+    assert recipe_as_begun(tmp_path, recipe, "cuda:0").base_weights == "float32"
+    assert recipe_as_begun(tmp_path, recipe, "cpu") is recipe
+    assert recipe_as_begun(tmp_path / "none", recipe, "cuda:0") is recipe
+    assert recipe_as_begun(tmp_path, in_bfloat16, "cuda:0") is in_bfloat16
+    again, _ = fit(recipe, records=preferences[:8], limits=TrainingLimits(checkpoints=tmp_path))
+    again.run()
+    assert again.step == 2
+    torch.save(state | {"frozen_weights": marks(other.module)["frozen_weights"]}, max(tmp_path.glob("*.pt")))
+    assert recipe_as_begun(tmp_path, recipe, "cuda:0") is recipe, "begun in bfloat16"
+    assert recipe_as_begun(tmp_path, recipe, "cpu").base_weights == "bfloat16"
 
 
 @pytest.mark.slow
