@@ -191,6 +191,9 @@ class RewardTrainer:
 
     def _backward(self, parts: list[TrainingBatch], batch: TrainingBatch) -> float:
         """Adds up the gradients of the micro batches; this rank's part of the batch's loss."""
+        missing = self._missing_passes(
+            parts
+        )  # first: a rank that asks later waits for one that still computes
         self.optimiser.zero_grad(set_to_none=True)
         batch_size = len(example_indices(batch))
         total = 0.0
@@ -201,7 +204,7 @@ class RewardTrainer:
                 raise RewardError(f"at step {self.step + 1}: {error.message}") from None
             loss.backward()
             total += float(loss.detach())
-        for _ in range(self._missing_passes(parts)):
+        for _ in range(missing):
             (0.0 * self.module(self._cheapest(self.examples), batch_size, self.cache)).backward()
         return total
 
@@ -254,11 +257,12 @@ class RewardTrainer:
         return metrics
 
     def _validation_values(self, parts: list[TrainingBatch]) -> list[ValidationValues]:
+        missing = self._missing_passes(parts)
         found = [
             self.module.validation_values(self.validation, example_indices(part), self.cache)
             for part in parts
         ]
-        for _ in range(self._missing_passes(parts)):
+        for _ in range(missing):
             self.module.validation_values(self.validation, self._cheapest(self.validation), self.cache)
         return found
 
