@@ -26,7 +26,6 @@ ALLOWED = {
     "workers/engine/rules/repetition.py": _ONE_CLASS,
     "workers/induce/step_features.py": f"4,000 characters; {_ONE_CLASS}",
     "workers/induce/metric_report.py": _ONE_CLASS,
-    "workers/evaluate/ngram_baseline.py": f"20,000 characters; {_ONE_CLASS}",
     "workers/induce/comment_points.py": "200,000 characters, without long whitespace, which its look-behinds need",
     "workers/prompts/templates.py": f"looks for lone surrogates, which RE2 cannot read; {_ONE_CLASS}",
     "workers/schema/decode.py": f"looks for lone surrogates, which RE2 cannot read; {_ONE_CLASS}",

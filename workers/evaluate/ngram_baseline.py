@@ -6,10 +6,9 @@ However much training data there is, no more than MAX_COMPARISONS and MAX_CHARAC
 """
 
 import hashlib
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ MAX_COMPARISONS, MAX_CHARACTERS = 5_000, 10_000_000
 _COLUMNS, _FOLDS, _BLOCK = 2**18, 3, 1_000
 _FEWEST_CHARACTERS, _MOST_CHARACTERS = 1_000, 20_000  # of a text
 _OF_CHARACTERS = 0.3  # there are several times as many of them as of words
-_WORD = re.compile(r"\w+")
 NgramRewards = dict[tuple[str, str | None], float]  # by content hash and criterion
 Floats = NDArray[np.float64]
 
@@ -119,8 +117,10 @@ class _Encoder:
         shared = MAX_CHARACTERS // max(1, texts)
         self._characters = min(max(shared, _FEWEST_CHARACTERS), _MOST_CHARACTERS)
         options: dict[str, Any] = {"n_features": _COLUMNS, "norm": None, "alternate_sign": False}
-        self._words = HashingVectorizer(analyzer=_words_and_pairs, dtype=np.float32, **options)
-        self._pieces = HashingVectorizer(analyzer="char_wb", ngram_range=(3, 5), dtype=np.float32, **options)
+        options["dtype"] = np.float32
+        words = r"(?u)\b\w+\b"  # of one letter too
+        self._words = HashingVectorizer(ngram_range=(1, 2), token_pattern=words, **options)
+        self._pieces = HashingVectorizer(analyzer="char_wb", ngram_range=(3, 5), **options)
 
     def encode(self, trajectories: Iterable[Trajectory]) -> Any:
         """[trajectories, columns], sparse."""
@@ -140,12 +140,6 @@ def _differences(choices: Sequence[_Choice], texts: dict[str, Trajectory], encod
         for side in zip(*((choice.better, choice.worse) for choice in choices), strict=True)
     )
     return rows[better] - rows[worse]
-
-
-def _words_and_pairs(text: str) -> list[str]:
-    """In lower case. A word of one letter counts."""
-    words = _WORD.findall(text.lower())
-    return [*words, *(f"{first} {second}" for first, second in pairwise(words))]
 
 
 def _choose_penalty(
