@@ -141,7 +141,11 @@ JOINED = {
     "workers/train/generative/adapters.py": {"folder / f'{_REFERENCE}.part'"},  # a constant
     "workers/train/cross_validation.py": {"self.folder / f'fold-{fold}.json'"},
     # A tracker's name is of a table.
-    "workers/train/trackers/session.py": {"self.run / FOLDER / f'{self.name}.json'", "self.run / FOLDER"},
+    "workers/train/trackers/session.py": {
+        "self.run / FOLDER / f'{self.name}.json'",
+        "self.run / FOLDER / 'sent' / self.name",
+        "self.run / FOLDER",
+    },
     "workers/train/trackers/tensorboard_tracker.py": {"(into or Path('tensorboard')) / description.name"},
     "apps/training/run_trackers.py": {"self._folder / f'{name}.json'", "self._folder / f'{name}.log'"},
 }

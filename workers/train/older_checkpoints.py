@@ -76,5 +76,5 @@ def drop_what_differs(
     state.update(best=None, lowest=None, bad=0)
     report(
         message="the checkpoint is of an earlier version, whose validation loss was that of strict pairs; the best "
-        "weights are chosen anew, from here on, by the likelihood of all choices"
+        "weights are chosen again, from here on, by the likelihood of all choices"
     )
