@@ -182,7 +182,7 @@ def criterion_polarity(quick: bool) -> Check:
     for names in (("correct",), ("correct", "harmful")):
         records = [
             ScoreRecord(
-                trajectory=one,
+                trajectory=run,
                 criterion=name,
                 value=value if name == "correct" else 1 - value,
                 scale=(0, 1),
@@ -190,11 +190,11 @@ def criterion_polarity(quick: bool) -> Check:
                 annotator="p",
                 origin="person",
             )
-            for one, value in training
+            for run, value in training
             for name in names
         ]
         recipe = {"objective": "regression", "ensemble": 1, "epochs": 2 if quick else 15, "patience": 0}
-        values = rewards(trained(recipe, records, 0)[1], [one for one, _ in held_out])[:, 0]
+        values = rewards(trained(recipe, records, 0)[1], [trajectory for trajectory, _ in held_out])[:, 0]
         correlations.append(float(np.corrcoef(values, [value for _, value in held_out])[0, 1]))
     return Check(
         "Scores by `correct` alone, and with `harmful` (weight -1): correlation of the reward with quality",
@@ -208,9 +208,9 @@ def criterion_polarity(quick: bool) -> Check:
 def joint_weights(quick: bool) -> Check:
     """900 outcomes and 100 comparisons of equal weight: what each adds to the loss of an untrained model."""
     world = numeric(0, 225)
-    runs = [(one, reward) for some in world.values() for one, reward in some]
+    runs = [pair for pairs in world.values() for pair in pairs]
     outcomes: list[FeedbackRecord] = [
-        OutcomeRecord(trajectory=one, success=reward > 0) for one, reward in runs
+        OutcomeRecord(trajectory=run, success=reward > 0) for run, reward in runs
     ]
     recipe = parse_recipe(
         {"objective": "joint", "backbone": "features", "ensemble": 1, "layers": 0, "width": 16}

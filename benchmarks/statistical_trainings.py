@@ -112,14 +112,16 @@ def rewards(model: LoadedModel, trajectories: Sequence[Trajectory]) -> Numbers:
     module = model.model
     module.eval()
     renderer = module.backbone.renderer
-    found: Numbers = module([renderer.render(one) for one in trajectories]).rewards.double().numpy()
+    found: Numbers = (
+        module([renderer.render(trajectory) for trajectory in trajectories]).rewards.double().numpy()
+    )
     return found
 
 
 def accuracy(model: LoadedModel, seed: int) -> float:
     right = []
     for runs in numeric(seed, 60).values():
-        values = rewards(model, [one for one, _ in runs]).mean(1)
+        values = rewards(model, [run for run, _ in runs]).mean(1)
         for first, second in combinations(range(len(runs)), 2):
             right.append(float((values[first] > values[second]) == (runs[first][1] > runs[second][1])))
     return statistics.mean(right)
@@ -157,8 +159,8 @@ def uncertainty(quick: bool) -> Check:
     found: dict[str, list[float]] = {"heads": [], "models": []}
     for seed in range(1 if quick else 3):
         records = choices(numeric(seed, 60), 40 if quick else 140, seed, scale=2.0, eta=0.0)
-        runs = [one for some in numeric(90 + seed, 60).values() for one in some]
-        trajectories, truth = [one for one, _ in runs], np.array([reward for _, reward in runs])
+        runs = [run for runs_of_task in numeric(90 + seed, 60).values() for run in runs_of_task]
+        trajectories, truth = [run for run, _ in runs], np.array([reward for _, reward in runs])
         heads = rewards(trained({**NUMERIC, "ensemble": 5}, records, seed)[1], trajectories)
         models = [
             trained(NUMERIC, records, 100 + 10 * seed + number)[1] for number in range(2 if quick else 5)
@@ -184,8 +186,8 @@ def step_rewards_of_comparisons(quick: bool) -> Check:
     for seed in range(1 if quick else 3):
         records = choices(numeric(seed, 60), 40 if quick else 140, seed, scale=2.0, eta=0.0)
         module, model = trained(NUMERIC, records, seed)
-        runs = [one for some in numeric(90 + seed, 60).values() for one, _ in some]
-        scores = [one.scores[0] for one in score_records(model, [_outcome(run) for run in runs])]
+        runs = [run for runs_of_task in numeric(90 + seed, 60).values() for run, _ in runs_of_task]
+        scores = [scored.scores[0] for scored in score_records(model, [_outcome(run) for run in runs])]
         steps = np.concatenate([score.step_rewards for score in scores])
         found.append(spearman(steps, np.concatenate([credit(run) for run in runs])) or 0.0)
         counts = {name: len(module.examples.by_objective(name)) for name in module.weights}

@@ -19,7 +19,7 @@ def main(run: Path, name: str) -> None:
         state["id"] = json.loads((folder / f"{name}.json").read_text())["id"] + ", continued"
     behaviour = description["project"]
     if behaviour == "broken":
-        state["problem"] = "ConnectionError: nobody\0 answers."
+        state["problem"] = "ConnectionError: connection\0 refused."
     write(folder / f"{name}.json", state)
     if behaviour == "crash":
         raise ZeroDivisionError

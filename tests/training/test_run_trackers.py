@@ -73,7 +73,7 @@ def test_a_tracker_that_fails_does_not_stop_training_and_is_named(
     dataset_version: DatasetVersion, researcher_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for project, problem in (
-        ("broken", "ConnectionError: nobody answers."),
+        ("broken", "ConnectionError: connection refused."),
         ("crash", "The process of the tracker ended with status 1."),
         ("silent", "The tracker did not take the end of the run within 0 seconds."),
     ):

@@ -52,14 +52,18 @@ def ngram_rewards(
     for criterion in criteria:
         choices = _sample([*_choices(training, criterion)])
         asked = {
-            one.content_hash: one
+            trajectory.content_hash: trajectory
             for record in _by(held_out, criterion)
-            for one in record_trajectories(record)
+            for trajectory in record_trajectories(record)
         }
         tasks = [str(choice.better.task.id) for choice in choices]
         if len(choices) < MIN_COMPARISONS or len(set(tasks)) < MIN_TASKS:
             continue
-        texts = {one.content_hash: one for choice in choices for one in (choice.better, choice.worse)}
+        texts = {
+            trajectory.content_hash: trajectory
+            for choice in choices
+            for trajectory in (choice.better, choice.worse)
+        }
         encoder = _Encoder(len(texts))
         differences = _differences(choices, texts, encoder)
         weights = np.array([choice.weight for choice in choices])
@@ -126,7 +130,7 @@ class _Encoder:
         """[trajectories, columns], sparse."""
         from scipy import sparse
 
-        texts = [agent_text(one)[: self._characters] for one in trajectories]
+        texts = [agent_text(trajectory)[: self._characters] for trajectory in trajectories]
         pieces = self._pieces.transform(texts).log1p() * np.float32(_OF_CHARACTERS)
         return sparse.hstack([self._words.transform(texts).log1p(), pieces]).tocsr()
 
@@ -136,7 +140,7 @@ def _differences(choices: Sequence[_Choice], texts: dict[str, Trajectory], encod
     rows = encoder.encode(texts.values())
     row = {name: place for place, name in enumerate(texts)}
     better, worse = (
-        [row[one.content_hash] for one in side]
+        [row[trajectory.content_hash] for trajectory in side]
         for side in zip(*((choice.better, choice.worse) for choice in choices), strict=True)
     )
     return rows[better] - rows[worse]
