@@ -12,7 +12,7 @@ BASELINES = {
     "longer": "longer wins",
     "shorter": "shorter wins",
     "fewer_steps": "fewer steps wins",
-    "ngrams": "logistic regression on n-grams",
+    "ngrams": "n-gram regression",
     "majority": "most frequent label",
     "no_error": "no error",
     "first_step": "first step",
