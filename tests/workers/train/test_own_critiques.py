@@ -1,5 +1,6 @@
 """Verdicts are trained after the model's own critiques, single ones too; ratings are learnt; older runs are told."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,17 @@ from tests.workers.judge.judges import decoder, recipe, records, run_of
 from workers.errors import RewardError
 from workers.models.generative.model import build_writer
 from workers.objectives.generative import ordered, rating_loss
-from workers.schema import CommentRecord, RatingRecord
-from workers.schema.recipe import Recipe
+from workers.schema import CommentRecord, RatingRecord, write_records
+from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
 from workers.train.checkpoints import newest_checkpoint, save_checkpoint
 from workers.train.generative.losses import own_prompts
 from workers.train.generative.questions import pairs_of, questions_of
 from workers.train.generative.ratings import ratings_of, share_of_epoch
 from workers.train.generative.sampling import write_critiques
-from workers.train.generative.stages import require_same_plan, stage_plan
+from workers.train.generative.stages import recipe_to_resume, require_same_plan, stage_plan
 from workers.train.generative.trainer import GenerativeTrainer
 from workers.train.limits import TrainingLimits, TrainingStopped
+from workers.train.pipeline import train
 
 
 @pytest.fixture(scope="module")
@@ -152,3 +154,32 @@ def test_a_run_of_an_older_version_resumes_or_is_told_why_not(folder: Path, tmp_
     older = {"reinforces": True}
     with pytest.raises(RewardError, match="this one merges them first"):
         require_same_plan(older, stage_plan(adapters, 4, writes=True), adapters, ratings=0)
+
+
+def test_a_run_directory_of_an_older_version_continues_as_it_did(folder: Path, tmp_path: Path) -> None:
+    """Its recipe has no keys of the stages, so that it is read with the defaults of today."""
+    (tmp_path / "data").mkdir()
+    for split, kept in {"train": [*records(4), *RATINGS], "validation": records(1, start=6)}.items():
+        write_records(tmp_path / "data" / f"{split}.jsonl.zst", kept)
+    values = recipe_to_dict(recipe(folder, batch_pairs=2, reinforce_steps=2, reinforce_samples=2))
+    begun = {"own_critique_epochs": 0, "rating_weight": 0.0, "reinforce_singles": False}
+    (tmp_path / "config.json").write_text(json.dumps({"recipe": values | begun, "device": "cpu"}))
+    with pytest.raises(TrainingStopped):
+        train(tmp_path, stop=lambda: True)
+    older = {name: value for name, value in values.items() if name not in begun}
+    (tmp_path / "config.json").write_text(json.dumps({"recipe": older, "device": "cpu"}))
+    state, _ = newest_checkpoint(tmp_path / "checkpoints")
+    assert state is not None
+    chosen = parse_recipe(older)
+    assert chosen.own_critique_epochs and chosen.reinforce_singles
+    assert recipe_to_resume(chosen, tmp_path / "checkpoints") == chosen, "of this version"
+    for name in ("plan", "stage", "measured"):
+        del state[name]
+    state |= {"reinforces": False, "taught": None}
+    save_checkpoint(tmp_path / "checkpoints", state["step"], state)
+    with pytest.raises(TrainingStopped):
+        train(tmp_path, stop=lambda: True)
+    assert "continues as that version did" in (tmp_path / "events.jsonl").read_text()
+    state, _ = newest_checkpoint(tmp_path / "checkpoints")
+    assert state is not None and state["step"] == 2 and state["plan"][1] == 0
+    assert recipe_to_resume(chosen, tmp_path / "nothing") == chosen

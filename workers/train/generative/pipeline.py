@@ -20,6 +20,7 @@ from workers.schema.storage import read_split
 from workers.train.events import Report
 from workers.train.generative.questions import Pair, pairs_of, principles_of, questions_of
 from workers.train.generative.ratings import ratings_of
+from workers.train.generative.stages import recipe_to_resume
 from workers.train.generative.trainer import GenerativeTrainer
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.reward_statistics import TrajectoryScores, reward_statistics, training_statistics
@@ -41,6 +42,13 @@ def train_generative(
             pointer="/parent",
         )
     splits = {split: read_split(folder, split) for split in ("train", "validation", "test")}
+    resumed = recipe_to_resume(recipe, folder / "checkpoints")
+    if resumed != recipe:
+        recipe = resumed
+        events(
+            message="the checkpoint is of an earlier version: training continues as that version did, without verdicts "
+            "after own critiques, ratings and the reinforcement of single trajectories"
+        )
     principles = principles_of(splits["train"]) if recipe.principles else {}
     pairs, skipped = pairs_of(splits["train"], recipe, principles)
     _require_usable(pairs, skipped)

@@ -1,11 +1,13 @@
 """The stages of the training of a generative model, and when each of them ends, in steps of the optimiser."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from workers.errors import RewardError
 from workers.schema.recipe import Recipe
+from workers.train.checkpoints import newest_checkpoint
 
 StageName = Literal["teach", "own", "reinforce"]
 
@@ -54,6 +56,18 @@ def stage_plan(recipe: Recipe, questions: int, *, writes: bool) -> StagePlan:
     every = max(1, recipe.reinforce_steps // 10)
     measured |= set(range(teach + own + every, steps + 1, every)) | {steps}
     return StagePlan(teach, own, recipe.reinforce_steps, per_epoch, frozenset(measured))
+
+
+def recipe_to_resume(recipe: Recipe, checkpoints: Path) -> Recipe:
+    """The recipe, without what the version of the newest checkpoint did not do.
+
+    A run keeps the recipe it was started with, and recipes of before the stages have no keys for them: the defaults of
+    today would ask for what was never begun.
+    """
+    state, _ = newest_checkpoint(checkpoints)
+    if state is None or state.get("plan") is not None:
+        return recipe
+    return replace(recipe, own_critique_epochs=0, rating_weight=0.0, reinforce_singles=False)
 
 
 def require_same_plan(state: Mapping[str, Any], plan: StagePlan, recipe: Recipe, *, ratings: int) -> None:
