@@ -136,6 +136,7 @@ JOINED = {
     "workers/models/backbones/encoder.py": {"folder / file"},
     "workers/models/kinds/step_encoder.py": {"folder / name"},
     "workers/schema/jsonschemas.py": {"folder / f'{name}.json'"},
+    "workers/memory.py": {"root / _FILES[name]", "folder / name"},  # constants below /sys/fs/cgroup
     "workers/train/checkpoints.py": {"folder / f'step-{step:09d}.pt'"},
     "workers/schema/storage.py": {"folder / 'data' / f'{split}.jsonl.zst'"},
     "workers/train/generative/adapters.py": {"folder / f'{_REFERENCE}.part'"},  # a constant

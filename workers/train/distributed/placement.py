@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from workers.errors import RewardError
+from workers.memory import memory_bytes
 from workers.schema.recipe import Recipe
 from workers.train.distributed.group import ProcessGroup
 
@@ -22,11 +23,11 @@ def training_bytes(model: nn.Module) -> int:
 
 
 def fits_whole(model: nn.Module, device: torch.device, processes: int) -> bool:
-    """processes: on this machine, at most; on CPUs they share its memory."""
+    """processes: on this machine; on CPUs they share its memory."""
     if device.type == "cuda":
         memory = torch.cuda.get_device_properties(device).total_memory
     else:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // processes
+        memory = memory_bytes() // processes
     return training_bytes(model) <= _SHARE * memory
 
 
@@ -41,7 +42,8 @@ def place_model(
         return process_group
     if recipe.sharding == "auto":
         device = next(model.parameters()).device
-        (lacks,) = process_group.all_reduce_max(not fits_whole(model, device, process_group.world_size))
+        processes = int(os.environ.get("LOCAL_WORLD_SIZE", process_group.world_size))
+        (lacks,) = process_group.all_reduce_max(not fits_whole(model, device, processes))
         if not lacks:
             return process_group
     if recipe.base_weights == "nf4":
