@@ -4,18 +4,16 @@ Next to every data set stand the tokens that batches of 8 random pairs take once
 """
 
 import argparse
-import json
 import random
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.by_data_set import measure_each
 from benchmarks.public_data import PAIRS, data_folder
 from benchmarks.small_decoder import save_small_decoder
-from workers.errors import RewardError
 from workers.models import build
 from workers.models.backbones.decoder import Decoder
 from workers.objectives import Example, Examples, collect
@@ -109,19 +107,12 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument("--quick", action="store_true", help="few comparisons: does it run?")
     arguments = parser.parse_args()
-    results = {}
-    try:
-        with tempfile.TemporaryDirectory(prefix="packing-") as scratch:
-            for name in PAIRS:
-                results[name] = measure(name, quick=arguments.quick, folder=Path(scratch))
-                if not arguments.json:
-                    print(_line(name, results[name]), flush=True)
-    except RewardError as error:
-        sys.stderr.write(f"{error.message}\n")
-        return 2
-    if arguments.json:
-        print(json.dumps(results))
-    return 0
+    return measure_each(
+        PAIRS,
+        lambda name, folder: measure(name, quick=arguments.quick, folder=folder),
+        lambda name, found: [_line(name, found)],
+        as_json=arguments.json,
+    )
 
 
 def _line(name: str, one: dict[str, Any]) -> str:

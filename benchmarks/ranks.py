@@ -11,7 +11,6 @@ bootstrapped over steps.
 import argparse
 import json
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.by_data_set import measure_each
 from benchmarks.public_data import PAIRS, data_folder
 from benchmarks.small_decoder import save_decoder, trajectory_texts
 from workers.errors import RewardError
@@ -155,21 +155,12 @@ def main() -> int:
         folder, out, threads = arguments.rank
         train_rank(Path(folder), Path(out), int(threads))
         return 0
-    results = {}
-    try:
-        for name in arguments.data or SIZES:
-            with tempfile.TemporaryDirectory(prefix="ranks-") as scratch:
-                results[name] = measure(
-                    name, quick=arguments.quick, folder=Path(scratch), pairs=arguments.pairs
-                )
-            if not arguments.json:
-                print(*_lines(name, results[name]), sep="\n", flush=True)
-    except RewardError as error:
-        sys.stderr.write(f"{error.message}\n")
-        return 2
-    if arguments.json:
-        print(json.dumps(results))
-    return 0
+    return measure_each(
+        arguments.data or SIZES,
+        lambda name, folder: measure(name, quick=arguments.quick, folder=folder, pairs=arguments.pairs),
+        _lines,
+        as_json=arguments.json,
+    )
 
 
 def _lines(name: str, one: dict[str, Any]) -> list[str]:

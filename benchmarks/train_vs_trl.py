@@ -6,11 +6,9 @@ optimiser and precision (bfloat16 where the machine has instructions for it, els
 """
 
 import argparse
-import json
 import logging
 import os
 import sys
-import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -18,9 +16,9 @@ from typing import Any
 
 import torch
 
+from benchmarks.by_data_set import measure_each
 from benchmarks.public_data import PAIRS, data_folder
 from benchmarks.small_decoder import save_small_decoder
-from workers.errors import RewardError
 from workers.evaluate.bootstrap import mean_interval
 from workers.models import Lineage, load, renderer_of, save
 from workers.objectives import Examples, collect
@@ -220,19 +218,12 @@ def main() -> int:
     os.environ["ACCELERATE_LOG_LEVEL"] = "error"
     logging.disable(logging.WARNING)
     warnings.filterwarnings("ignore", category=FutureWarning)
-    results = {}
-    try:
-        for name in arguments.data or SIZES:
-            with tempfile.TemporaryDirectory(prefix="trl-") as scratch:
-                results[name] = measure(name, quick=arguments.quick, folder=Path(scratch))
-            if not arguments.json:
-                print(*_lines(name, results[name]), sep="\n", flush=True)
-    except RewardError as error:
-        sys.stderr.write(f"{error.message}\n")
-        return 2
-    if arguments.json:
-        print(json.dumps(results))
-    return 0
+    return measure_each(
+        arguments.data or SIZES,
+        lambda name, folder: measure(name, quick=arguments.quick, folder=folder),
+        _lines,
+        as_json=arguments.json,
+    )
 
 
 def _lines(name: str, one: dict[str, Any]) -> list[str]:
