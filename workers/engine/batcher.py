@@ -6,6 +6,7 @@ thread waits a few milliseconds for more items; a busy one takes what has arrive
 wait for one computation.
 """
 
+import itertools
 import logging
 import math
 import threading
@@ -24,6 +25,8 @@ from workers.errors import RewardError, Unavailable
 
 logger = logging.getLogger(__name__)
 
+_served_numbers = itertools.count(1)
+
 
 class Overloaded(RewardError):
     """More tokens are waiting than the limit. retry_after: seconds until there is probably room."""
@@ -39,12 +42,15 @@ class ServedModel:
 
     cache: what the model keeps between batches, with a `forget` for when it is no longer served; or None.
     own_batcher: for a model that another server computes.
+    number: of this process alone, and never used again; an `id()` is, so a later model would get the cached scores of
+    one that is gone.
     """
 
     name: str
     model: Scorer
     cache: Any = None
     own_batcher: "Batcher | None" = None
+    number: int = field(default_factory=lambda: next(_served_numbers), init=False)
 
 
 @dataclass(eq=False, slots=True)
@@ -78,7 +84,7 @@ class _Entry:
 
     @property
     def key(self) -> Key:
-        return id(self.served), self.rendered.key, self.criteria
+        return self.served.number, self.rendered.key, self.criteria
 
     @property
     def pending(self) -> "_Pending":
@@ -86,7 +92,7 @@ class _Entry:
 
     @property
     def queue(self) -> "_Queue":
-        return id(self.served), self.criteria
+        return self.served.number, self.criteria
 
     @property
     def has_waiting_request(self) -> bool:
@@ -171,7 +177,7 @@ class Batcher:
     def evict(self, served: ServedModel) -> None:
         """Drop the cached scores of a model that is no longer served."""
         with self._changed:
-            self.duplicates.evict_model(id(served))
+            self.duplicates.evict_model(served.number)
         if served.cache is not None:
             served.cache.forget()
 
@@ -193,7 +199,7 @@ class Batcher:
         new = sum(
             rendered.tokens
             for rendered in batch
-            if self.duplicates.get((id(served), rendered.key, criteria)) is None
+            if self.duplicates.get((served.number, rendered.key, criteria)) is None
         )
         if not self._fair.has_room(caller, new, self.queue_tokens):
             seconds = min(max(math.ceil(self.queued / self._tokens_per_second), 1), 60)
@@ -213,7 +219,7 @@ class Batcher:
         criteria: tuple[str, ...],
         caller: Caller,
     ) -> None:
-        key = id(served), rendered.key, criteria
+        key = served.number, rendered.key, criteria
         remembered = self.duplicates.get(key)
         if remembered is not None:
             request.results[index] = remembered

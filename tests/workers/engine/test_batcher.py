@@ -225,3 +225,11 @@ def test_equal_items_of_two_callers_do_not_wait_in_one_place(served, gate) -> No
     finally:
         gate.set()
         batcher.close()
+
+
+def test_a_later_model_never_gets_the_scores_of_one_that_is_gone(batcher, gate) -> None:
+    """Python gives the address of a collected object to a later one: an `id()` is no key of a cache."""
+    gate.set()
+    for factor in range(1, 30):
+        served = ServedModel("p/m@1", FakeModel(factor=float(factor)))
+        assert raws(batcher.submit(served, render(served, "a"))) == pytest.approx([0.25 + factor * 0.097])
