@@ -26,7 +26,7 @@ _ID_BITS = 21  # of a token id: three of them are one number
 
 
 @dataclass(frozen=True, slots=True)
-class _Grams:
+class GramCounts:
     """Distinct n-grams of the chunks. counts: [chunks], of each. given, own: [grams], the chunk in which others, or
     the agent, said each first; the number of chunks where they never did. before_given, before_own: [chunks], how
     many of its n-grams were said before it.
@@ -52,12 +52,12 @@ def grounding(chunks: Iterable[tuple[Sequence[int], bool]]) -> tuple[tuple[float
     chunk = np.repeat(np.arange(len(parts)), lengths)
     if not len(ids):
         return ((0.0,) * len(NAMES),) * len(parts)
-    tokens, bigrams, trigrams = (_grams(ids, chunk, is_own, size) for size in (1, 2, 3))
+    tokens, bigrams, trigrams = (count_grams(ids, chunk, is_own, size) for size in (1, 2, 3))
     given_lengths = np.where(is_own, 0, lengths)
     rows = zip(
-        *(_share(token.before_given, token.counts) for token in (tokens, bigrams, trigrams)),
+        *(shares(token.before_given, token.counts) for token in (tokens, bigrams, trigrams)),
         _covered(tokens, is_own),
-        *(_share(token.before_own, token.counts) for token in (tokens, bigrams)),
+        *(shares(token.before_own, token.counts) for token in (tokens, bigrams)),
         [
             1 - count / length if length else 0.0
             for count, length in zip(tokens.counts.tolist(), lengths.tolist(), strict=True)
@@ -71,7 +71,7 @@ def grounding(chunks: Iterable[tuple[Sequence[int], bool]]) -> tuple[tuple[float
     return tuple(rows)
 
 
-def _grams(ids: Array, chunk: Array, is_own: NDArray[np.bool_], size: int) -> _Grams:
+def count_grams(ids: Array, chunk: Array, is_own: NDArray[np.bool_], size: int) -> GramCounts:
     many = len(is_own)
     end = max(len(ids) - size + 1, 0)
     whole = chunk[:end] == chunk[len(chunk) - end :]  # n-grams do not cross from one chunk to the next
@@ -89,7 +89,7 @@ def _grams(ids: Array, chunk: Array, is_own: NDArray[np.bool_], size: int) -> _G
     mine = is_own[where]
     given = np.minimum.reduceat(np.where(mine, many, where), starts) if len(starts) else starts
     own = np.minimum.reduceat(np.where(mine, where, many), starts) if len(starts) else starts
-    return _Grams(
+    return GramCounts(
         counts=np.bincount(where, minlength=many),
         given=given,
         own=own,
@@ -98,7 +98,7 @@ def _grams(ids: Array, chunk: Array, is_own: NDArray[np.bool_], size: int) -> _G
     )
 
 
-def _covered(tokens: _Grams, is_own: NDArray[np.bool_]) -> list[float]:
+def _covered(tokens: GramCounts, is_own: NDArray[np.bool_]) -> list[float]:
     """Up to and with each chunk of the agent's; up to each of the others'."""
     many = len(is_own)
     both = np.maximum(tokens.given, tokens.own)
@@ -106,8 +106,8 @@ def _covered(tokens: _Grams, is_own: NDArray[np.bool_]) -> list[float]:
         np.cumsum(np.bincount(first[first < many], minlength=many)) for first in (both, tokens.given)
     )
     used, given = (np.where(is_own, all_, np.append(0, all_[:-1])) for all_ in (used, given))
-    return _share(used, given)
+    return shares(used, given)
 
 
-def _share(part: Array, whole: Array) -> list[float]:
+def shares(part: Array, whole: Array) -> list[float]:
     return [share / all_ if all_ else 0.0 for share, all_ in zip(part.tolist(), whole.tolist(), strict=True)]
