@@ -93,6 +93,13 @@ def say(project: Project, tasks: int = TASKS) -> None:
     tell(project, "pairs", pairs)
 
 
+def annotate(project: Project) -> Project:
+    """The rubric, and what people said."""
+    rubric(project)
+    say(project)
+    return project
+
+
 def judge(model: LLMConnection, name: str = "rules", *, mode: str = "score", **given: Any) -> Judge:
     given.setdefault("rubric", rubric(model.project) if mode == "score" else None)
     spec = JudgeSpec(name=name, llm_connection=model, mode=mode, **given)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.test import Client
+from django.test import Client, override_settings
 
 from apps.accounts.models import Project, User
 from apps.accounts.services import create_api_key
@@ -22,7 +22,7 @@ from apps.core.errors import DomainError
 from apps.datasets.exports import EXPORTS as DATASET_EXPORTS
 from apps.judges import services
 from apps.judges.models import Judge, JudgeResult
-from apps.llm.models import LLMConnection
+from apps.llm.services import LLMConnectionSpec, create_llm_connection
 from apps.metrics.selectors import list_comments
 from tests.datasets.feedback import freeze
 from tests.factories import make_member
@@ -37,10 +37,20 @@ pytestmark = [pytest.mark.ml, pytest.mark.django_db]
 NAMES = {"judge:scores", "judge:compares"}
 
 
-@pytest.fixture
-def judged(rules: LLMConnection) -> Project:
-    """Both campaigns are judged, and handed in."""
-    project = rules.project
+@pytest.fixture(scope="module")
+def judged_rows(annotated_rows: Project) -> Project:
+    """Both campaigns are judged, and handed in: once for all tests of this file."""
+    with pytest.MonkeyPatch.context() as patch:  # as `quiet_hearts` of one test
+        patch.setattr("apps.core.jobs.job_queue.heartbeat_seconds", lambda: 3600.0)
+        _judge_all(annotated_rows)
+    return annotated_rows
+
+
+def _judge_all(project: Project) -> None:
+    # No answer is asked for: all are put there.
+    spec = LLMConnectionSpec(name="rules", base_url="http://127.0.0.1:9/v1", model="rules")
+    with override_settings(OUTGOING_ALLOW=["127.0.0.0/8"]):
+        rules = create_llm_connection(project=project, spec=spec, key="sk-canary", by=None)
     scores, compares = parcels.judge(rules, "scores"), parcels.judge(rules, "compares", mode="compare")
     for judge, name in ((scores, SCORED), (compares, COMPARED)):
         judge_run = services.start_judge_run(
@@ -50,6 +60,15 @@ def judged(rules: LLMConnection) -> Project:
             JudgeResult.objects.filter(pk=row.pk).update(state="done", answer=[_opposite(judge, row)])
         assert parcels.done(judge_run).state == "succeeded", judge_run.error
     assert set(_by_judges().values_list("assignment__annotator__name", flat=True)) == NAMES
+
+
+@pytest.fixture
+def project(judged_rows: Project, db: None) -> Project:
+    return Project.objects.get(pk=judged_rows.pk)
+
+
+@pytest.fixture
+def judged(project: Project) -> Project:
     return project
 
 
