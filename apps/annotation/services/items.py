@@ -8,7 +8,8 @@ from itertools import islice
 from math import isfinite
 
 from django.db import transaction
-from django.db.models import Count, F, Q
+from django.db.models import Count, F, OuterRef, Subquery
+from django.db.models.functions import Coalesce
 
 from apps.accounts.models import Project, User
 from apps.annotation.feedback_types import FEEDBACK_TYPES
@@ -68,21 +69,17 @@ def add_items(*, campaign: Campaign, items: Iterable[ItemSpec]) -> AddedItems:
 def recount(items: Collection[int]) -> None:
     """Set `claimed_count` and `completed_count` of the items from their assignments. Needs a transaction."""
     locked = Item.objects.select_for_update(no_key=True).filter(pk__in=items).order_by("pk")
-    rows = list(locked.values_list("pk", flat=True))
-    changed = list(
-        Item.objects.filter(pk__in=rows).annotate(n_done=_of(SUBMITTED), n_held=_of(*LOCKED_STATES))
+    rows = Item.objects.filter(pk__in=list(locked.values_list("pk", flat=True)))
+    rows.exclude(purpose=Item.Purpose.WORK).update(completed_count=0, claimed_count=0)
+    rows.filter(purpose=Item.Purpose.WORK).update(
+        completed_count=_assignment_count(SUBMITTED),
+        claimed_count=_assignment_count(SUBMITTED, *LOCKED_STATES),
     )
-    for item in changed:
-        is_work = item.purpose == Item.Purpose.WORK
-        item.completed_count, item.claimed_count = (
-            (item.n_done, item.n_done + item.n_held) if is_work else (0, 0)
-        )
-    Item.objects.bulk_update(changed, ["completed_count", "claimed_count"])
 
 
-def _of(*states: str) -> Count:
-    counted = Q(assignments__state__in=states, assignments__is_adjudication=False)
-    return Count("assignments", filter=counted)
+def _assignment_count(*states: str) -> Coalesce:
+    counted = Assignment.objects.filter(item=OuterRef("pk"), state__in=states, is_adjudication=False)
+    return Coalesce(Subquery(counted.order_by().values("item").annotate(n=Count("pk")).values("n")), 0)
 
 
 @transaction.atomic
