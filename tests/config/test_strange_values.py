@@ -4,6 +4,7 @@ and never an error of ours."""
 import ast
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -59,7 +60,8 @@ PARAMETERS = [
 ]
 
 
-def _asked_for() -> set[str]:
+@cache
+def _asked_for() -> frozenset[str]:
     """Names of the parameters that the code asks for, wherever."""
     found = set()
     for path in (ROOT / "apps").rglob("*.py"):
@@ -71,7 +73,7 @@ def _asked_for() -> set[str]:
                 asked = node.slice
             if isinstance(asked, ast.Constant) and isinstance(asked.value, str):
                 found.add(asked.value)
-    return found
+    return frozenset(found)
 
 
 def _fields(of: type = forms.BaseForm) -> Iterator[str]:
