@@ -17,6 +17,7 @@ from apps.datasets.selectors import data_folder
 from apps.lineage.models import Tracing
 from apps.rewards.models import ScoreSample
 from apps.training.models import RewardModel, TrainingRun
+from apps.training.recipes import trained_recipe
 
 ADVANCE_TRACINGS = "apps.lineage.tasks.advance_tracings"
 CHILD = "workers.influence"
@@ -75,6 +76,6 @@ def _prepare(folder: Path, tracing: Tracing) -> None:
     (folder / "parent" / "model").symlink_to(stage(tracing.model.artifact))
     (folder / "data").mkdir()
     (folder / "data" / "train.jsonl.zst").symlink_to(data_folder(dataset_version) / "train.jsonl.zst")
-    config = {"recipe": run.recipe, "seed": run.seed, "device": settings.TRAINING_DEVICE}
+    config = {"recipe": trained_recipe(run), "seed": run.seed, "device": settings.TRAINING_DEVICE}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "item.json").write_text(json.dumps(tracing.sample.item))

@@ -28,7 +28,7 @@ from apps.rewards import services as rewards
 from apps.rewards.models import Endpoint, Release
 from apps.rewards.selectors import open_release, spec_of
 from apps.training.models import RewardModel
-from apps.training.pretrained import with_names
+from apps.training.recipes import trained_recipe
 from apps.training.report import MIN_TASKS
 from apps.training.services import start_run
 from workers.errors import RewardError
@@ -250,14 +250,16 @@ def _model_is_trained(cycle: RetrainingCycle) -> bool:
     assert cycle.dataset_version is not None
     previous_run = cycle.previous_model.training_run
     if cycle.training_run is None:
-        recipe = with_names(previous_run.recipe) if previous_run else {}
+        recipe = trained_recipe(previous_run) if previous_run else {}
+        # A linear model is fitted whole in seconds, and has no backbone to keep.
+        heads_only = cycle.heads_only and recipe.get("backbone") != "linear"
         cycle.training_run = start_run(
             project=cycle.endpoint.project,
             dataset_version=cycle.dataset_version,
-            recipe=recipe | {"heads_only": cycle.heads_only},
+            recipe=recipe | {"heads_only": heads_only},
             by=cycle.started_by,
             name=cycle.previous_model.name,
-            parent=cycle.previous_model if cycle.heads_only else None,
+            parent=cycle.previous_model if heads_only else None,
         )
         cycle.save(update_fields=["training_run"])
     return _job_succeeded(cycle.training_run, "The training run")

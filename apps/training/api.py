@@ -15,6 +15,7 @@ from apps.training.models import RewardModel, TrainingRun
 from apps.training.selectors import model_named, models_of, runs_of
 from apps.training.services import cancel_run, start_run
 from apps.training.tracker_options import tracker_results
+from workers.schema.recipe import AUTO
 from workers.schema.trackers import TRACKER_PACKAGES
 
 router = Router()
@@ -22,7 +23,7 @@ router = Router()
 
 class RunIn(Schema):
     dataset: str = Field(description="name@version; by default the newest version")
-    recipe: str | dict[str, Any] = Field(description="a recipe's name, TOML, or its keys and values")
+    recipe: str | dict[str, Any] = Field(AUTO, description="a recipe's name, TOML, or its keys and values")
     name: str = Field("", description="of the model; by default the dataset's name")
     seed: int = 0
     parent: str = Field("", description="name@version of a model of the project, to fine-tune")

@@ -14,7 +14,7 @@ from apps.training.models import RewardModel
 from apps.training.selectors import models_of
 from apps.training.services import MAX_SEED
 from apps.training.tracker_options import MAX_PROJECT_LENGTH
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import AUTO, Recipe
 from workers.schema.trackers import TRACKER_PACKAGES
 
 OWN = "own"
@@ -38,7 +38,12 @@ class RunForm(forms.Form):
     dataset = DatasetVersionChoice(
         queryset=DatasetVersion.objects.none(), empty_label=None, widget=forms.Select(attrs=_SELECT)
     )
-    recipe = forms.ChoiceField(widget=forms.Select(attrs=_SELECT))
+    recipe = forms.ChoiceField(
+        initial=AUTO,
+        help_text=f"“{AUTO}” compares a few recipes by cross-validation on the training data, and takes the simplest "
+        "of those that are as good as the best.",
+        widget=forms.Select(attrs=_SELECT),
+    )
     toml = forms.CharField(
         required=False,
         label="Custom recipe",
@@ -117,7 +122,7 @@ class RunForm(forms.Form):
             dataset_version = dataset.clean(self["dataset"].value())
         except forms.ValidationError:
             dataset_version = dataset.queryset.first() if dataset.queryset is not None else None
-        name = self["recipe"].value() or recipes.names_for(self.project)[0]
+        name = self["recipe"].value() or AUTO
         try:
             if name == OWN:
                 return dataset_version, recipes.check(self["toml"].value() or ""), ""

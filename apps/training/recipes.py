@@ -8,9 +8,10 @@ from typing import Any
 from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
 from apps.training.models import Recipe as NamedRecipe
+from apps.training.models import TrainingRun
 from apps.training.pretrained import check_names, with_names
 from workers.errors import RewardError
-from workers.schema.recipe import Recipe, builtin_recipes, parse_recipe, recipe_to_dict
+from workers.schema.recipe import Recipe, builtin_recipes, parse_recipe, recipe_to_dict, searched_recipe
 
 _DECIDING = ("objective", "backbone", "decoder", "lora_rank", "heads_only")  # on which other defaults depend
 
@@ -58,6 +59,15 @@ def named(project: Project, name: str) -> NamedChoice:
         known = [*builtin, *NamedRecipe.objects.filter(project=project).values_list("name", flat=True)]
         raise NotFound(f"There is no recipe {name!r}; available: {', '.join(known)}.", pointer="/recipe")
     return NamedChoice(name, builtin[name])
+
+
+def trained_recipe(run: TrainingRun) -> dict[str, Any]:
+    """Of a finished run: the recipe of its model, which a search has chosen where the run's own recipe has one."""
+    recipe: dict[str, Any] = with_names(run.recipe)
+    search = (run.report or {}).get("search")
+    if not recipe.get("search") or not search:
+        return recipe
+    return recipe_to_dict(searched_recipe(parse_recipe(recipe), search["chosen"]))
 
 
 def _naming(recipe: Recipe, names: Mapping[str, Any]) -> Recipe:

@@ -58,10 +58,18 @@ def test_cancelled(dataset_version: DatasetVersion, client: Client, headers: dic
     assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
 
 
+def test_a_run_without_a_recipe_searches_for_one(
+    dataset_version: DatasetVersion, client: Client, headers: dict[str, str]
+) -> None:
+    answer = post(client, headers, dataset="first").json()
+    assert answer["recipe"] == "auto"
+    assert TrainingRun.objects.get().recipe["search"] == ["linear", "frozen", "unfrozen"]
+
+
 @pytest.mark.parametrize(
     ("body", "status", "pointer"),
     [
-        ({"dataset": "first"}, 422, "/recipe"),
+        ({"recipe": "bradley-terry"}, 422, "/dataset"),
         ({"dataset": "none", "recipe": "bradley-terry"}, 404, None),
         ({"dataset": "first", "recipe": "none"}, 404, "/recipe"),
         ({"dataset": "first", "recipe": {"epoch": 3}}, 400, "/epoch"),

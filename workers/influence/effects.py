@@ -24,6 +24,7 @@ def effects(
     *,
     bent_by: Sequence[Losses] = (),
     damping: float = DAMPING,
+    ridge: float | None = None,
 ) -> Tensor:
     """[examples]: by how much `number` is higher for each example being there, to first order.
 
@@ -44,7 +45,7 @@ def effects(
                 total += _slope((slope * direction).sum(), parameter, again=False)
         return total / count
 
-    added = damping * max(_mean_curvature(curved, parameter), _LEAST)
+    added = damping * max(_mean_curvature(curved, parameter), _LEAST) if ridge is None else ridge
     direction = _solved(lambda vector: curved(vector) + added * vector, gradient)
     slopes = torch.cat([_along(part, parameter, direction) for part in parts])
     return -slopes / len(slopes)

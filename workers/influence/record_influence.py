@@ -25,6 +25,7 @@ from workers.influence.effects import Losses, effects
 from workers.json_files import write_json
 from workers.models import RewardModel, renderer_of
 from workers.models.artifact import OBJECTIVE
+from workers.models.backbones.linear import LinearBackbone
 from workers.objectives import Examples, collect
 from workers.schema import parse_item, parse_json
 from workers.schema.records import record_trajectories
@@ -50,7 +51,9 @@ def trace(folder: Path) -> dict[str, Any]:
     config, recipe = read_run_config(folder)
     device = str(choose_device(config.device))
     parent = read_parent(folder / "parent", recipe)
-    recipe = replace(parent.recipe(recipe), heads_only=True)  # the backbone is frozen, and computed once
+    recipe = parent.recipe(recipe)
+    if recipe.backbone != "linear":
+        recipe = replace(recipe, heads_only=True)  # the backbone is frozen, and computed once
     records = read_split(folder, "train")
     synthetic = generate(records, recipe, seed=config.seed)
     first = [trajectory for record in records[:1] for trajectory in record_trajectories(record)]
@@ -97,12 +100,18 @@ def _moved(module: MultiObjectiveModule, examples: Examples, asked: Any) -> tupl
     some: Sequence[int] = every
     if len(every) > _MOST_CURVED:
         some = sorted(random.Random(0).sample(every, _MOST_CURVED))  # noqa: S311 (not for secrets)
-    found = effects(last, reward, _parts(module, every, cache), bent_by=_parts(module, some, cache))
+    backbone = module.model.backbone
+    ridge = backbone.penalty / len(examples) if isinstance(backbone, LinearBackbone) else None
+    found = effects(
+        last, reward, _parts(module, every, cache), bent_by=_parts(module, some, cache), ridge=ridge
+    )
     return found.detach().double().cpu(), float(reward.detach())
 
 
 def last_layer(model: RewardModel) -> torch.nn.Parameter:
-    """Of the heads that the reward is read off: the one it is linear in."""
+    """What the reward is linear in: of the heads that it is read off, or all weights of a linear model."""
+    if isinstance(model.backbone, LinearBackbone):
+        return model.backbone.weight
     head = model.heads.scalar if model.reward_from == "scalar" else model.heads.label
     assert head is not None
     return head.second if head.inner else head.weight

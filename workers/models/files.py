@@ -28,10 +28,13 @@ def save_heads(heads: Heads, folder: Path, *, without: tuple[str, ...] = ()) -> 
     kept = {name: tensor for name, tensor in tensors(heads).items() if name not in without}
     if kept:
         save_file(kept, folder / HEADS)
-    return asdict(heads.config) | {"labels": list(heads.config.labels), "dropout": 0.0}
+    config = heads.config
+    described = asdict(config) | {"labels": list(config.labels), "dropout": 0.0}
+    return described | {"named_criteria": list(config.named_criteria)}
 
 
 def load_heads(folder: Path, described: dict[str, Any]) -> tuple[HeadsConfig, dict[str, Tensor]]:
-    config = HeadsConfig(**(described | {"labels": tuple(described["labels"])}))
+    tuples = {key: tuple(described.get(key, ())) for key in ("labels", "named_criteria")}
+    config = HeadsConfig(**(described | tuples))
     path = folder / HEADS
     return config, load_file(path) if path.is_file() else {}

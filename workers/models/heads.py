@@ -14,6 +14,7 @@ class HeadsConfig:
 
     inner: width of the perceptrons; 0 is one linear map without a bias, as sequence classifiers have it.
     labels: what a step can be called, () without such a head. criteria: whether there is a criterion head.
+    named_criteria: those it knows by their names alone, of a backbone that has numbers for them; () reads their texts.
     """
 
     width: int
@@ -22,6 +23,7 @@ class HeadsConfig:
     labels: tuple[str, ...] = ()
     criteria: bool = False
     dropout: float = 0.0
+    named_criteria: tuple[str, ...] = ()
 
 
 class Heads(nn.Module):
@@ -32,7 +34,9 @@ class Heads(nn.Module):
         self.config = config
         self.scalar = Ensemble(config, outputs=1)
         self.label = Ensemble(config, outputs=len(config.labels)) if config.labels else None
-        self.criterion = CriterionHead(config) if config.criteria else None
+        self.criterion: CriterionHead | NamedCriteria | None = None
+        if config.criteria:
+            self.criterion = NamedCriteria(config) if config.named_criteria else CriterionHead(config)
 
     def inherit(self, parent: "Heads") -> None:
         """Take over the weights of heads that both have; the others stay as they are."""
@@ -83,9 +87,23 @@ class CriterionHead(nn.Module):
         self.second = nn.Parameter(torch.randn(heads, inner) / math.sqrt(inner))
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, states: Tensor, criteria: Tensor) -> Tensor:
-        """states, criteria: [n, width] -> [n, heads]"""
+    def forward(self, states: Tensor, name: str, criterion: Tensor) -> Tensor:
+        """states: [n, width]; criterion: [width], the state of its text -> [n, heads]"""
+        criteria = criterion.expand_as(states)
         criteria = self.norm_criterion(criteria)
         scale, shift = (torch.einsum("nw,kwi->nki", criteria, weight) for weight in (self.scale, self.shift))
         inner = torch.einsum("nw,kwi->nki", self.norm(states), self.first) * (1 + scale) + shift
         return torch.einsum("nki,ki->nk", self.dropout(functional.gelu(inner)), self.second)
+
+
+class NamedCriteria(nn.Module):
+    """One map from a state for each criterion, known by its name."""
+
+    def __init__(self, config: HeadsConfig) -> None:
+        super().__init__()
+        self.names = config.named_criteria
+        self.weight = nn.Parameter(torch.zeros(config.ensemble, len(self.names), config.width))
+
+    def forward(self, states: Tensor, name: str, criterion: Tensor) -> Tensor:
+        """states: [n, width] -> [n, heads]; criterion: not read."""
+        return states @ self.weight[:, self.names.index(name)].T

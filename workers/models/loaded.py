@@ -135,6 +135,14 @@ class LoadedModel(Described):
                 "this model scores no criteria; train one on rubric scores, or a judge with `principles = true`.",
                 pointer="/criteria",
             )
+        known = self.model.heads.config.named_criteria
+        unknown = [name for name in names if known and name not in known]
+        if unknown:
+            raise RewardError(
+                f"this model knows criteria by their names only, and {unknown[0]!r} is not one of them; it scores "
+                f"{', '.join(known)}. A model with the backbone 'step-encoder' reads the text of a new criterion.",
+                pointer="/criteria",
+            )
         return {name: self.criteria.get(name, {"text": name})["text"] for name in names}
 
     def _by_item(self, outputs: Outputs) -> list[tuple[Any, ...]]:

@@ -82,7 +82,9 @@ class RewardModel(nn.Module):
             values=values,
             labels=labels,
             rewards=aggregate(values, self.aggregation),
-            criteria={name: self._by(states, vector) for name, vector in zip(wanted, vectors, strict=True)},
+            criteria={
+                name: self._by(states, name, vector) for name, vector in zip(wanted, vectors, strict=True)
+            },
             aggregation=self.aggregation,
             ends=states.flat[states.last],
         )
@@ -122,10 +124,9 @@ class RewardModel(nn.Module):
         names = self.heads.config.labels
         return labels.flat[..., names.index("good")] - labels.flat[..., names.index("bad")]
 
-    def _by(self, states: States, vector: Tensor) -> Tensor:
+    def _by(self, states: States, name: str, vector: Tensor) -> Tensor:
         assert self.heads.criterion is not None
-        ends = states.flat[states.last]
-        scores: Tensor = self.heads.criterion(ends, vector.expand_as(ends))
+        scores: Tensor = self.heads.criterion(states.flat[states.last], name, vector)
         return scores
 
 

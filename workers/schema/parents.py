@@ -18,6 +18,12 @@ def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
             "with the same backbone.",
             pointer="/parent",
         )
+    if kind == "linear":
+        raise RewardError(
+            "a linear model is fitted in seconds to all of its data, so it has no use for the weights of a parent; "
+            "leave the parent out.",
+            pointer="/parent",
+        )
     if recipe.folds:
         raise RewardError(
             f"folds = {recipe.folds} would evaluate on training tasks of the parent; set folds = 0, or train without "
@@ -38,7 +44,13 @@ def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
 
 
 def require_backbone_parent(recipe: Recipe, *, has_parent: bool) -> None:
-    """Raises RewardError where only heads are to be trained, and there is no parent."""
+    """Raises RewardError where only heads are to be trained, and there is no parent; and for one of a search."""
+    if recipe.search and has_parent:
+        raise RewardError(
+            "a search tries models of several kinds, and one parent cannot be of all; leave the parent out, or name a "
+            "recipe of the parent's backbone.",
+            pointer="/parent",
+        )
     if recipe.heads_only and not has_parent:
         raise RewardError(
             "heads_only trains the heads on the backbone of an existing model; set a parent, or "

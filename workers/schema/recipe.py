@@ -26,6 +26,15 @@ _FILES = (path.stem for path in (Path(__file__).parents[1] / "objectives").glob(
 SINGLE = tuple(sorted(name for name in _FILES if name != GENERATIVE))
 OBJECTIVES = (*SINGLE, GENERATIVE, "joint")
 Positive = Annotated[float, Meta(gt=0, le=1000)]
+AUTO = "auto"  # the built-in recipe with a search
+# What `search` may name, the simplest first, and what each is.
+SEARCHED = {
+    "linear": "n-grams and structure, fitted convexly",
+    "frozen": "the step-encoder with a frozen encoder",
+    "unfrozen": "the step-encoder, whose encoder is trained too",
+    "lora": "low-rank adapters of the recipe's decoder",
+}
+Searched = Literal["linear", "frozen", "unfrozen", "lora"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +46,7 @@ class Recipe:
     joint_weights: dict[str, NonNegative] = field(default_factory=dict)
     criteria_weights: dict[str, float] = field(default_factory=dict)
 
-    backbone: Literal["step-encoder", "decoder", "features"] = "step-encoder"
+    backbone: Literal["step-encoder", "decoder", "features", "linear"] = "step-encoder"
     encoder: Annotated[str, Meta(min_length=1)] = "embedded"
     decoder: str = ""
     lora_rank: Annotated[int, Meta(ge=0, le=1024)] = 16
@@ -83,6 +92,8 @@ class Recipe:
     patience: Annotated[int, Meta(ge=0)] = 5
     checkpoint_seconds: Annotated[float, Meta(ge=0)] = 30.0
     folds: Annotated[int, Meta(ge=0, le=100)] = 0
+    search: tuple[Searched, ...] = ()
+    search_seconds: Annotated[float, Meta(gt=0, le=1_000_000)] = 600.0
 
     generators: tuple[Generator, ...] = ()
     generated_per_trajectory: Annotated[int, Meta(ge=1, le=100)] = 1
@@ -110,7 +121,8 @@ PURPOSES: dict[str, str] = {
     "joint_weights": "of 'joint': how much an objective counts, by its name; 0 leaves it out, 1 where it is not named",
     "criteria_weights": "of rubric scores without ratings: how much a criterion counts in the reward, by its name; "
     "below 0 more is worse; where it is not named, its weight in the rubric",
-    "backbone": "what reads the trajectories: 'step-encoder' anywhere, 'decoder' on a GPU, 'features' for numbers",
+    "backbone": "what reads the trajectories: 'step-encoder' or 'linear' (n-grams and structure) anywhere, 'decoder' "
+    "on a GPU, 'features' for numbers",
     "encoder": "'embedded' (MiniLM, comes with the installation), or a BERT-type encoder by its name",
     "decoder": "a causal language model by its name: listed by the operator or project/name@version; for that backbone",
     "lora_rank": "of the decoder's low-rank adapters; 0 trains all its weights",
@@ -127,7 +139,8 @@ PURPOSES: dict[str, str] = {
     "attention_heads": "attention heads of the mixer; they divide its width",
     "grounding": "give the mixer the share of each chunk that appeared before, and its source",
     "dropout": "dropout in the mixer",
-    "ensemble": "heads, each trained on its own bootstrap sample; their spread is the uncertainty",
+    "ensemble": "heads, each trained on its own bootstrap sample; their spread is the uncertainty. Of a linear model, "
+    "draws from its posterior",
     "aggregation": "how steps make one reward: 'value' is the last value, the others combine per-step rewards",
     "margins": "by how much the better one has to win, in raw reward, for strengths 1, 2 and 3",
     "strength_weights": "how much a comparison counts, for strengths 1, 2 and 3; 1, 2, 3 is scaled Bradley-Terry",
@@ -157,6 +170,9 @@ PURPOSES: dict[str, str] = {
     "little for that: after eight epochs, or two fifths, once it does not fall); 0 never stops early",
     "checkpoint_seconds": "a checkpoint at least this often",
     "folds": "also measure by k-fold over all tasks (0: only on the test split); costs k more trainings",
+    "search": f"choose by cross-validation among {', '.join(SEARCHED)}: the simplest within a standard error of the "
+    "best; () takes the recipe as it is",
+    "search_seconds": "of 'search': how long all candidates together may take",
     "generators": f"make more comparisons where people are scarce: any of {', '.join(GENERATORS)}; marked as generated",
     "generated_per_trajectory": "how many a generator makes of one trajectory, at most",
     "generated_weight": "weight of a generated comparison relative to one of a person",
@@ -227,6 +243,8 @@ REASONS: dict[str, str] = {
     "patience": "validation is noisy; five worse ones in a row are no noise",
     "checkpoint_seconds": "what a killed worker loses at most; ten minutes for decoders, whose checkpoints are large",
     "folds": "costs as many trainings more; worth it below some hundred held-out comparisons",
+    "search": "a recipe says what it is; 'auto' is the one that searches",
+    "search_seconds": "some minutes, as people wait for a first model",
     "generators": "human feedback is usually enough",
     "generated_per_trajectory": "more of them say the same",
     "generated_weight": "generated comparisons count less than human ones",
@@ -260,6 +278,8 @@ FITTING: dict[str, dict[str, dict[str, Any]]] = {
             "max_tokens": 2048,
             "checkpoint_seconds": 600.0,
         },
+        # Its ridge penalty keeps rewards small, and a prompt that both share is no reason to move them.
+        "linear": {"ensemble": 8, "centring": 0.0},
     },
     "objective": {
         "process": {"aggregation": "min"},
@@ -277,6 +297,37 @@ FULL_FINE_TUNING: dict[str, Any] = {
     "warmup": 0.05,
     "gradient_checkpointing": True,
 }
+
+
+_UNFROZEN: dict[str, Any] = {
+    "unfrozen": True,
+    "epochs": 3,
+    "batch_pairs": 16,
+    "batch_tokens": 8192,
+    "evaluations_per_epoch": 2,
+    "patience": 3,
+}
+# What a recipe says of the feedback and its losses, whichever model learns from them.
+_OF_FEEDBACK = (
+    *(
+        "objective",
+        "criterion",
+        "joint_weights",
+        "criteria_weights",
+        "aggregation",
+        "margins",
+        "strength_weights",
+    ),
+    *(
+        "label_smoothing",
+        "ties",
+        "annotators",
+        "folds",
+        "generators",
+        "generated_per_trajectory",
+        "generated_weight",
+    ),
+)
 
 
 def parse_recipe(source: str | Mapping[str, Any]) -> Recipe:
@@ -307,6 +358,18 @@ def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def searched_recipe(recipe: Recipe, name: str) -> Recipe:
+    """A candidate of the recipe's search: its own recipe, with what the search's recipe says of the feedback."""
+    kept = {key: getattr(recipe, key) for key in _OF_FEEDBACK}
+    kept = {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()}
+    if name == "linear":
+        return parse_recipe(kept | {"backbone": "linear"})
+    if name == "lora":
+        return parse_recipe(kept | {"backbone": "decoder", "decoder": recipe.decoder})
+    kept |= {"encoder": recipe.encoder, "max_tokens": recipe.max_tokens}
+    return parse_recipe(kept | (_UNFROZEN if name == "unfrozen" else {}))
+
+
 def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
     """Plain JSON values; `parse_recipe` gives the same recipe back."""
     values = dataclasses.asdict(recipe)
@@ -316,10 +379,13 @@ def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
 def builtin_recipes() -> dict[str, Recipe]:
     """By name. Named after their objective or decoder; the suffix says what is different."""
     return {
+        AUTO: Recipe(search=("linear", "frozen", "unfrozen")),
         "bradley-terry": Recipe(),
-        "bradley-terry-unfrozen": Recipe(
-            unfrozen=True, epochs=3, batch_pairs=16, batch_tokens=8192, evaluations_per_epoch=2, patience=3
-        ),
+        "bradley-terry-unfrozen": parse_recipe(_UNFROZEN),
+        **{
+            f"{name.replace('_', '-')}-linear": parse_recipe({"objective": name, "backbone": "linear"})
+            for name in ("bradley_terry", "outcome", "process", "regression", "joint")
+        },
         **{
             name.replace("_", "-"): parse_recipe({"objective": name})
             for name in OBJECTIVES
@@ -375,6 +441,12 @@ def _check(recipe: Recipe) -> None:
         )
     if recipe.objective == GENERATIVE:
         _check_generative(recipe)
+    if recipe.backbone == "linear" and (recipe.heads_only or recipe.unfrozen):
+        key = "unfrozen" if recipe.unfrozen else "heads_only"
+        raise RewardError(
+            f"{key} means nothing to the backbone 'linear', which is fitted whole in seconds; leave it out.",
+            pointer=f"/{key}",
+        )
     if recipe.heads_only and (recipe.unfrozen or recipe.folds):
         key = "unfrozen" if recipe.unfrozen else "folds"
         raise RewardError(
@@ -394,9 +466,32 @@ def _check(recipe: Recipe) -> None:
             f"leave room for a chunk and {_BESIDE_A_CHUNK} tokens more.",
             pointer="/chunk_tokens",
         )
+    if recipe.search:
+        _check_search(recipe)
     if recipe.folds == 1:
         raise RewardError(
             "folds = 1 leaves nothing to train on; use 0 (none) or at least 2.", pointer="/folds"
+        )
+
+
+def _check_search(recipe: Recipe) -> None:
+    if (
+        recipe.objective == GENERATIVE
+        or recipe.backbone != "step-encoder"
+        or recipe.heads_only
+        or recipe.unfrozen
+    ):
+        raise RewardError(
+            "search chooses the backbone itself, among reward models that do not write; leave it out, or leave out "
+            "backbone, unfrozen, heads_only and the objective 'generative'.",
+            pointer="/search",
+        )
+    if len(set(recipe.search)) < len(recipe.search):
+        raise RewardError(f"search names a candidate twice: {', '.join(recipe.search)}.", pointer="/search")
+    if "lora" in recipe.search and not recipe.decoder:
+        raise RewardError(
+            "the candidate 'lora' needs `decoder`, the name of a causal language model; set it, or leave 'lora' out.",
+            pointer="/decoder",
         )
 
 

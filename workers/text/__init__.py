@@ -7,10 +7,13 @@ from workers.text.grounding import NAMES as GROUNDING
 from workers.text.numeric import NumberRenderer, Numbers
 from workers.text.rendered import Content, Rendered, Renderer, Session
 from workers.text.segments import SOURCES
+from workers.text.step_texts import StepTextRenderer, StepTexts
+from workers.text.structure import NAMES as STRUCTURE
 
 __all__ = [
     "GROUNDING",
     "SOURCES",
+    "STRUCTURE",
     "Chunk",
     "ChunkRenderer",
     "Chunks",
@@ -21,6 +24,8 @@ __all__ = [
     "Rendered",
     "Renderer",
     "Session",
+    "StepTextRenderer",
+    "StepTexts",
     "Tokens",
     "template_fingerprint",
 ]

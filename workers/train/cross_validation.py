@@ -20,7 +20,7 @@ from workers.train.events import Report
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.reward_statistics import reward_statistics, score_rendered
-from workers.train.trainer import RewardTrainer
+from workers.train.trainers import trainer_class
 
 _VALIDATION = 10  # one in ten of the other folds' tasks is for early stopping
 
@@ -107,7 +107,7 @@ class CrossValidation:
             for split in splits
         ]
         if path is not None:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(".part")
             scores = [[[asdict(score) for score in scored.scores] for scored in split] for split in results]
             part.write_text(json.dumps(scores))
@@ -131,7 +131,7 @@ class CrossValidation:
         module = MultiObjectiveModule(
             self.recipe, training, seed=self.seed, device=str(self.device), like=self.like
         )
-        trainer = RewardTrainer(
+        trainer = trainer_class(self.recipe)(
             module,
             self.recipe,
             validation,

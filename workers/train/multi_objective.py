@@ -73,7 +73,7 @@ class MultiObjectiveModule(nn.Module):
             like=like,
             device=device,
             labels=max(labels, key=len, default=()),
-            criteria=bool(examples.criteria),
+            criteria=tuple(examples.criteria),
             reward_from="labels"
             if all(part.reward_from == "labels" for part in parts.values())
             else "scalar",

@@ -4,7 +4,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from workers.schema import (
 )
 from workers.schema.contamination import find_contamination
 from workers.schema.parents import require_backbone_parent
-from workers.schema.recipe import GENERATIVE, Recipe
+from workers.schema.recipe import GENERATIVE, Recipe, searched_recipe
 from workers.schema.records import record_trajectories
 from workers.schema.storage import SPLITS, read_split
 from workers.train.cross_validation import CrossValidation
@@ -40,6 +40,7 @@ from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.older_checkpoints import FIRST, recipe_as_begun
 from workers.train.parent_model import Parent, read_parent
+from workers.train.recipe_search import RecipeSearch
 from workers.train.reward_statistics import (
     TrajectoryScores,
     reward_statistics,
@@ -48,7 +49,7 @@ from workers.train.reward_statistics import (
 )
 from workers.train.run_directory import RunConfig, finish_run, read_run_config
 from workers.train.synthetic_pairs import generate, hard_negatives
-from workers.train.trainer import RewardTrainer
+from workers.train.trainers import Trainer, trainer_class
 
 _CACHE_BYTES = 2 * 1024**3
 Splits = dict[str, list[FeedbackRecord]]  # by name, the records of each split
@@ -78,7 +79,7 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
         pipeline = TrainingPipeline(
             folder, config, recipe, device, process_group, events or no_report, stop, parent
         )
-        report = pipeline.run()
+        report = pipeline.search_and_run() if recipe.search else pipeline.run()
     finally:
         process_group.destroy()
         if events is not None:
@@ -119,6 +120,20 @@ class TrainingPipeline:
     events: Report
     stop: Callable[[], bool]
     parent: Parent | None = None
+
+    def search_and_run(self) -> dict[str, Any]:
+        """Choose a recipe by cross-validation over the training and validation data, and run that."""
+        if self.process_group.world_size > 1:
+            raise RewardError(
+                "a recipe is searched for by one process; set `processes` to 1, or name a recipe.",
+                pointer="/processes",
+            )
+        records = [*read_split(self.folder, "train"), *read_split(self.folder, "validation")]
+        found = RecipeSearch(
+            self.recipe, records, self.config.seed, self.device, self.events, self.stop, self.folder
+        ).run()
+        chosen = searched_recipe(self.recipe, found["chosen"])
+        return replace(self, recipe=chosen).run() | {"search": found}
 
     def run(self) -> dict[str, Any]:
         splits: Splits = {split: read_split(self.folder, split) for split in SPLITS}
@@ -209,7 +224,7 @@ class TrainingPipeline:
         first = [trajectory for record in records[:1] for trajectory in record_trajectories(record)]
         return renderer_of(self.recipe, first)
 
-    def _train(self, training: Examples, validation: Examples, checkpoints: Path) -> RewardTrainer:
+    def _train(self, training: Examples, validation: Examples, checkpoints: Path) -> Trainer:
         torch.manual_seed(self.config.seed)
         module = self._module(training)
         module.to(self.device)
@@ -228,7 +243,7 @@ class TrainingPipeline:
                 message="margins and strength_weights have no effect: no comparison has a strength above 1"
             )
         seconds = self.config.budget.seconds if self.config.budget else None
-        trainer = RewardTrainer(
+        trainer = trainer_class(self.recipe)(
             module,
             self.recipe,
             validation,
@@ -254,7 +269,7 @@ class TrainingPipeline:
             self.recipe, training, seed=self.config.seed, device=str(self.device), parent=parent
         )
 
-    def _unsharded(self, training: Examples, trainer: RewardTrainer) -> RewardModel:
+    def _unsharded(self, training: Examples, trainer: Trainer) -> RewardModel:
         """The trained model in one piece. All ranks call it."""
         if not trainer.process_group.is_sharded:
             return trainer.model

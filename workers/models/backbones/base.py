@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from torch import nn
 
+from workers.models.heads import Heads
 from workers.models.states import States
 from workers.text import Rendered, Renderer
 
@@ -53,6 +54,9 @@ class Backbone(nn.Module, ABC):
     def blocks(self) -> Sequence[nn.Module]:
         """The layers to shard one by one over several devices."""
         return ()
+
+    def set_heads(self, heads: Heads) -> None:
+        """Before a training, once its heads are made: for a backbone that computes what they are to say."""
 
     def prepare(self, rendered: Sequence[Rendered]) -> None:
         """Before a training on these."""

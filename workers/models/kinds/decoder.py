@@ -18,6 +18,7 @@ from workers.models.backbones.decoder import (
 from workers.models.backbones.frozen_weights import frozen_dtype
 from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
+from workers.models.kinds import Names
 from workers.schema import Text
 from workers.schema.recipe import Recipe
 from workers.text import ConversationRenderer, Tokens
@@ -32,7 +33,7 @@ def renderer(recipe: Recipe, examples: Any = ()) -> ConversationRenderer:
     return conversation_renderer(decoder_folder(recipe.decoder), max_tokens=recipe.max_tokens)
 
 
-def build(recipe: Recipe, examples: Any, like: Any, device: str) -> Decoder:
+def build(recipe: Recipe, examples: Any, like: Any, device: str, names: Names) -> Decoder:
     base = load_base(
         decoder_folder(recipe.decoder),
         device=device,
@@ -50,7 +51,7 @@ def build(recipe: Recipe, examples: Any, like: Any, device: str) -> Decoder:
     return decoder
 
 
-def heads(recipe: Recipe, width: int) -> dict[str, Any]:
+def heads(recipe: Recipe, width: int, names: Names) -> dict[str, Any]:
     return {"inner": 0}
 
 

@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 from workers.models.backbones.features import FeatureNetwork
 from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
+from workers.models.kinds import Names
 from workers.schema import Trajectory
 from workers.schema.recipe import Recipe
 from workers.text import NumberRenderer
@@ -24,12 +25,14 @@ def renderer(recipe: Recipe, examples: Sequence[Trajectory] = ()) -> NumberRende
     return NumberRenderer(known[0] if known else None, recipe.max_tokens)
 
 
-def build(recipe: Recipe, examples: Sequence[Trajectory], like: Any, device: str) -> FeatureNetwork:
+def build(
+    recipe: Recipe, examples: Sequence[Trajectory], like: Any, device: str, names: Names
+) -> FeatureNetwork:
     reads = renderer(recipe, examples)
     return FeatureNetwork(reads, width=recipe.width, layers=recipe.layers, dropout=recipe.dropout)
 
 
-def heads(recipe: Recipe, width: int) -> dict[str, Any]:
+def heads(recipe: Recipe, width: int, names: Names) -> dict[str, Any]:
     return {"inner": max(8, width // 4), "dropout": recipe.dropout}
 
 

@@ -20,6 +20,7 @@ from workers.models.backbones.encoder import (
 from workers.models.backbones.step_encoder import GROUND_SCALE, Mixer, MixerConfig, StepEncoder
 from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
+from workers.models.kinds import Names
 from workers.schema.recipe import Recipe
 from workers.text import ChunkRenderer
 
@@ -36,7 +37,7 @@ def renderer(recipe: Recipe, examples: Any = ()) -> ChunkRenderer:
     return chunk_renderer(folder, chunk_tokens=recipe.chunk_tokens, max_tokens=recipe.max_tokens)
 
 
-def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str) -> StepEncoder:
+def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str, names: Names) -> StepEncoder:
     """like: one whose encoder is shared, where it is not trained."""
     folder = encoder_folder(recipe.encoder)
     reads = renderer(recipe)
@@ -53,7 +54,7 @@ def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str) 
     return StepEncoder(encoder, Mixer(config), reads, frozen=not recipe.unfrozen, name=weights_hash(folder))
 
 
-def heads(recipe: Recipe, width: int) -> dict[str, Any]:
+def heads(recipe: Recipe, width: int, names: Names) -> dict[str, Any]:
     return {"inner": max(8, width // 4), "dropout": recipe.dropout}
 
 

@@ -16,7 +16,7 @@ from apps.training.report import summarize
 from apps.training.selectors import model_named
 from apps.training.services import start_run
 from apps.training.tracker_options import tracker_results
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import AUTO, Recipe
 from workers.schema.trackers import TRACKER_PACKAGES
 
 
@@ -28,7 +28,10 @@ class Command(TouchstoneCommand):
         parser.add_argument("project")
         parser.add_argument("--dataset", required=True, help="name@version; by default the newest version")
         parser.add_argument(
-            "--recipe", required=True, help="a TOML file, or a recipe's name such as bradley-terry"
+            "--recipe",
+            default=AUTO,
+            help=f"a TOML file, or a recipe's name such as bradley-terry; by default {AUTO}, which compares a few of "
+            "them on the training data",
         )
         parser.add_argument("--name", default="", help="of the model; by default the dataset's name")
         parser.add_argument(

@@ -1,0 +1,250 @@
+"""The linear backbone and its fit: against scikit-learn, against closed forms, and by what it must not do."""
+
+import json
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from tests.workers.conftest import trajectory
+from workers.errors import RewardError
+from workers.models import load, renderer_of
+from workers.models.backbones.linear import FIRST_STRUCTURE, SHAPE, DesignMatrix
+from workers.objectives import Examples, collect, collect_training
+from workers.schema import OutcomeRecord, PreferenceRecord, Text, TokenIds, write_records
+from workers.schema.parents import require_parent
+from workers.schema.recipe import parse_recipe, recipe_to_dict
+from workers.train import convex
+from workers.train.convex import ConvexTrainer
+from workers.train.limits import TrainingLimits, TrainingStopped
+from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.pipeline import train
+
+pytestmark = pytest.mark.ml
+WORDS = ["good", "fine", "sent", "late", "lost", "wrong", "done", "kind", "rude", "slow", "fast", "open"]
+
+
+def fitted(records, *, variance: float | None = 0.1, validation=(), stop=lambda: False, **values):
+    """A trainer after its run, and what it reported."""
+    recipe = parse_recipe({"backbone": "linear", "ensemble": 1} | values)
+    examples = collect_training(records, renderer_of(recipe), recipe)
+    held_out = collect(validation, renderer_of(recipe), recipe)
+    said: list[dict] = []
+    trainer = ConvexTrainer(
+        MultiObjectiveModule(recipe, examples, seed=0),
+        recipe,
+        held_out,
+        seed=0,
+        report=lambda **event: said.append(event),
+        limits=TrainingLimits(stop),
+    )
+    if variance is not None:
+        trainer._choose_variance = lambda: variance  # type: ignore[method-assign]
+    trainer.run()
+    return trainer, said
+
+
+def noisy(count: int, *, seed: int = 0, tasks: int = 30) -> list:
+    """Comparisons of random words, of which "good" wins and "wrong" loses more often than not."""
+    dice = np.random.default_rng(seed)
+    found = []
+    for number in range(count):
+        a, b = (" ".join(dice.choice(WORDS, 4)) for _ in range(2))
+        if a == b:
+            continue
+        gain = [text.count("good") - text.count("wrong") for text in (a, b)]
+        is_first = dice.random() < 1 / (1 + np.exp(2.0 * (gain[1] - gain[0])))
+        task = f"t{number % tasks}"
+        sides = {"a": trajectory(a, task=task), "b": trajectory(b, task=task)}
+        found.append(PreferenceRecord(**sides, choice="a" if is_first else "b", annotator="ann"))
+    return found
+
+
+def design(trainer: ConvexTrainer, records):
+    """The sums of features over steps, [trajectories, known features], of both sides of comparisons."""
+    backbone = trainer.backbone
+    sides = [[backbone.renderer.render(getattr(record, side)) for record in records] for side in "ab"]
+    return [DesignMatrix().rows(side, backbone.known).matrix for side in sides]
+
+
+class TestFit:
+    def test_comparisons_give_the_weights_of_a_logistic_regression(self) -> None:
+        records = noisy(120)
+        trainer, _ = fitted(records)
+        a, b = design(trainer, records)
+        peer = LogisticRegression(C=0.1, fit_intercept=False, tol=1e-10, max_iter=5_000)
+        peer.fit(a - b, [record.choice == "a" for record in records])
+        weight = trainer.backbone.weight.detach().numpy()[:, 0]
+        assert weight == pytest.approx(peer.coef_[0], abs=2e-4)
+        assert np.abs(weight).max() > 0.05
+
+    def test_outcomes_give_the_weights_and_the_intercept_of_one(self) -> None:
+        dice = np.random.default_rng(1)
+        texts = [" ".join(dice.choice(WORDS, 4)) for _ in range(80)]
+        records = [
+            OutcomeRecord(
+                trajectory=trajectory(text, task=f"t{number}"),
+                success=bool(dice.random() < (0.9 if "good" in text else 0.4)),
+            )
+            for number, text in enumerate(texts)
+        ]
+        trainer, _ = fitted(records, objective="outcome")
+        backbone = trainer.backbone
+        rows = DesignMatrix().rows(
+            [backbone.renderer.render(record.trajectory) for record in records], backbone.known
+        )
+        peer = LogisticRegression(C=0.1, tol=1e-10, max_iter=5_000)
+        peer.fit(rows.matrix, [record.success for record in records])
+        assert backbone.weight.detach().numpy()[:, 0] == pytest.approx(peer.coef_[0], abs=2e-4)
+        assert float(backbone.intercept.detach()) == pytest.approx(peer.intercept_[0], abs=2e-3)
+
+    def test_the_spread_of_the_heads_is_that_of_the_posterior(self) -> None:
+        """Var of a reward by (H + I / variance)^-1 in closed form; many heads, so that their spread is exact."""
+        records = noisy(150)
+        trainer, _ = fitted(records, variance=0.05, ensemble=64)
+        a, b = (side.toarray() for side in design(trainer, records))
+        difference, weight = a - b, trainer.backbone.weight.detach().numpy()[:, 0]
+        p = 1 / (1 + np.exp(-difference @ weight))
+        hessian = difference.T @ (difference * (p * (1 - p))[:, None]) + np.eye(len(weight)) / 0.05
+        covariance = np.linalg.inv(hessian)
+        probes = difference[:40]
+        expected = np.sqrt(np.einsum("nw,wv,nv->n", probes, covariance, probes))
+        deviations = trainer.backbone.deviations[..., 0].numpy()
+        assert np.abs(deviations.mean(1)).max() < 1e-9
+        found = (probes @ deviations).std(1)
+        assert np.corrcoef(found, expected)[0, 1] > 0.6
+        assert found.mean() == pytest.approx(expected.mean(), rel=0.15)
+
+    def test_unseen_words_are_worth_nothing_and_leave_more_open(self) -> None:
+        trainer, _ = fitted(noisy(300), ensemble=64, variance=3.0)
+        model = trainer.model
+        with torch.no_grad():
+            known, unknown = (
+                model([model.backbone.renderer.render(Text(text))]).rewards[0]
+                for text in ("good good sent", "zzyzx qwerty uiop")
+            )
+        shape = trainer.backbone.renderer.render(Text("zzyzx qwerty uiop")).structure
+        weight = trainer.backbone.weight.detach()[:, 0]
+        of_shape = sum(
+            SHAPE * float(value) * float(weight[place])
+            for column, value in enumerate(shape[0])
+            for place in np.flatnonzero(trainer.backbone.known == FIRST_STRUCTURE + column)
+        )
+        assert float(unknown.mean()) == pytest.approx(of_shape, abs=1e-9)
+        assert float(unknown.std()) > 1.1 * float(known.std())
+
+    def test_the_penalty_is_chosen_by_tasks_that_are_held_out(self) -> None:
+        """Labels by a coin: the strongest penalty there is. A rule that always holds: a weaker one."""
+        dice = np.random.default_rng(0)
+        coin = [msgspec.structs.replace(record, choice=str(dice.choice(["a", "b"]))) for record in noisy(150)]
+        _, said = fitted(coin, variance=None)
+        chosen = [event["message"] for event in said if "message" in event]
+        assert chosen[0].startswith(f"ridge penalty {1 / convex.VARIANCES[0]:g}, ")
+        rule = [
+            record
+            for record in noisy(400, tasks=60)
+            if record.a.steps[1].message[0].text.count("good")
+            != record.b.steps[1].message[0].text.count("good")
+        ]
+        ruled = [
+            msgspec.structs.replace(
+                record,
+                choice="a"
+                if record.a.steps[1].message[0].text.count("good")
+                > record.b.steps[1].message[0].text.count("good")
+                else "b",
+            )
+            for record in rule
+        ]
+        trainer, _ = fitted(ruled, variance=None)
+        assert trainer.backbone.penalty <= 1 / 0.03
+
+    def test_few_tasks_take_the_default(self) -> None:
+        trainer, _ = fitted(noisy(20, tasks=3), variance=None)
+        assert trainer.backbone.penalty == 1 / convex.DEFAULT_VARIANCE
+
+
+class TestLimits:
+    def test_it_stops_when_asked(self) -> None:
+        with pytest.raises(TrainingStopped):
+            fitted(noisy(30), stop=lambda: True)
+
+    def test_a_budget_ends_it_with_the_weights_it_has(self) -> None:
+        records = noisy(60)
+        recipe = parse_recipe({"backbone": "linear", "ensemble": 1})
+        examples = collect_training(records, renderer_of(recipe), recipe)
+        said: list[dict] = []
+        trainer = ConvexTrainer(
+            MultiObjectiveModule(recipe, examples, seed=0),
+            recipe,
+            Examples(),
+            seed=0,
+            report=lambda **event: said.append(event),
+            limits=TrainingLimits(seconds=0.0),
+        )
+        trainer.run()
+        assert "stopped at the budget of 0 seconds" in [event.get("message") for event in said]
+
+    def test_one_process_fits_it(self) -> None:
+        class Two:
+            world_size = 2
+
+        recipe = parse_recipe({"backbone": "linear"})
+        examples = collect_training(noisy(10), renderer_of(recipe), recipe)
+        with pytest.raises(RewardError, match="one process"):
+            ConvexTrainer(
+                MultiObjectiveModule(recipe, examples, seed=0),
+                recipe,
+                Examples(),
+                seed=0,
+                report=lambda **event: None,
+                process_group=Two(),  # type: ignore[arg-type]
+            )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("linear")
+    (folder / "data").mkdir()
+    splits = {"train": noisy(90), "validation": [], "test": noisy(30, seed=5)}
+    for split, records in splits.items():
+        write_records(folder / "data" / f"{split}.jsonl.zst", records)
+    recipe = recipe_to_dict(parse_recipe({"backbone": "linear", "ensemble": 4}))
+    config = {"recipe": recipe, "seed": 0, "device": "cpu", "budget": {"seconds": None}, "attempt": 1}
+    (folder / "config.json").write_text(json.dumps(config | {"snapshot": {"name": "p/d@1", "hash": "h"}}))
+    train(folder)
+    return folder
+
+
+class TestModel:
+    def test_a_loaded_model_scores_as_the_report_says(self, folder) -> None:
+        model = load(folder / "model")
+        good, bad, long = model.score(
+            [model.render(Text(text)) for text in ("good good", "wrong", "good " * 90)]
+        )
+        assert good.raw > bad.raw
+        assert good.std is not None
+        assert good.std > 0
+        assert good.raw == pytest.approx(good.offset + sum(good.step_rewards), abs=1e-9)
+        report = json.loads((folder / "report.json").read_text())
+        assert report["preference"]["accuracy"] > 0.6
+        assert model.manifest["backbone"]["kind"] == "linear"
+        assert long.truncated is False
+
+    def test_equal_scores_whatever_it_is_batched_with(self, folder) -> None:
+        model = load(folder / "model")
+        texts = [model.render(Text(text)) for text in ("good good", "wrong", "never seen before", "")]
+        together = model.score(texts)
+        alone = [model.score([text])[0] for text in texts]
+        assert [score.raw for score in together] == pytest.approx([score.raw for score in alone], abs=1e-12)
+
+    def test_token_ids_are_refused(self, folder) -> None:
+        with pytest.raises(RewardError, match="no tokenizer"):
+            load(folder / "model").render(TokenIds((1, 2)))
+
+    def test_a_parent_is_refused(self, folder) -> None:
+        manifest = load(folder / "model").manifest
+        with pytest.raises(RewardError, match="leave the parent out"):
+            require_parent(parse_recipe({"backbone": "linear", "ensemble": 4}), manifest)

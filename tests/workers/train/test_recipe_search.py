@@ -1,0 +1,179 @@
+"""`auto`: what is compared, what is taken, and what a stopped search has kept."""
+
+import json
+
+import pytest
+import torch
+
+from tests.workers.conftest import preference
+from workers.errors import RewardError
+from workers.models import load
+from workers.schema import OutcomeRecord
+from workers.schema.recipe import SEARCHED, builtin_recipes, parse_recipe, searched_recipe
+from workers.train import recipe_search
+from workers.train.limits import TrainingStopped
+from workers.train.pipeline import train
+from workers.train.recipe_search import RecipeSearch
+
+pytestmark = pytest.mark.ml
+
+
+@pytest.fixture
+def records() -> list:
+    return [preference(number) for number in range(40)]
+
+
+@pytest.fixture
+def make_search(tmp_path, records):
+    def make(recipe=None, *, given=None, stop=lambda: False) -> tuple[RecipeSearch, list[str]]:
+        said: list[str] = []
+        search = RecipeSearch(
+            recipe or parse_recipe({"search": ["linear"]}),
+            records if given is None else given,
+            0,
+            torch.device("cpu"),
+            lambda **event: said.append(event.get("message", "")),
+            stop,
+            tmp_path,
+        )
+        return search, said
+
+    return make
+
+
+def rows(**values) -> list[dict]:
+    return [
+        {"name": name, "value": value, "interval": [value - half, value + half]}
+        for name, (value, half) in values.items()
+    ]
+
+
+class TestChoice:
+    @pytest.mark.parametrize(
+        ("candidates", "chosen"),
+        [
+            (rows(linear=(0.60, 0.04), frozen=(0.61, 0.04)), "linear"),
+            (rows(linear=(0.60, 0.04), frozen=(0.63, 0.04)), "frozen"),  # a standard error is 0.0204
+            (rows(linear=(0.60, 0.04), frozen=(0.62, 0.04), unfrozen=(0.66, 0.04)), "unfrozen"),
+            ([{"name": "linear", "value": None}, *rows(frozen=(0.5, 0.1))], "frozen"),
+            ([{"name": "linear", "value": None}], "linear"),
+            ([{"name": "linear", "value": 0.99, "interval": None}, *rows(frozen=(0.98, 0.1))], "linear"),
+        ],
+    )
+    def test_the_simplest_within_a_standard_error(self, make_search, candidates, chosen) -> None:
+        search, _ = make_search()
+        found = {"candidates": candidates, "too_few": False, "records": 40, "tasks": 40, "seconds": 1.0}
+        assert search._choose(found) == chosen
+
+    def test_few_records_take_the_simplest_untried(self, make_search, records) -> None:
+        search, said = make_search(given=records[:20])
+        found = search.run()
+        assert (found["chosen"], found["candidates"], found["too_few"]) == ("linear", [], True)
+        assert "too few to compare" in said[-1]
+
+
+class TestCandidates:
+    @pytest.mark.parametrize("name", [name for name in SEARCHED if name != "lora"])
+    def test_each_is_a_recipe_of_its_own_that_learns_from_the_same_feedback(self, name) -> None:
+        given = {"objective": "outcome", "annotators": "equal", "search": ["linear", "unfrozen"], "folds": 4}
+        recipe = searched_recipe(parse_recipe(given), name)
+        assert (recipe.objective, recipe.annotators, recipe.folds, recipe.search) == (
+            "outcome",
+            "equal",
+            4,
+            (),
+        )
+        assert (recipe.backbone == "linear", recipe.unfrozen) == (name == "linear", name == "unfrozen")
+
+    def test_the_decoder_is_the_recipes_own(self) -> None:
+        recipe = parse_recipe({"search": ["linear", "lora"], "decoder": "tiny"})
+        assert (recipe.backbone, searched_recipe(recipe, "lora").decoder) == ("step-encoder", "tiny")
+
+    @pytest.mark.parametrize(
+        ("values", "message"),
+        [
+            ({"search": ["linear"], "backbone": "linear"}, "chooses the backbone itself"),
+            ({"search": ["linear"], "heads_only": True}, "chooses the backbone itself"),
+            ({"search": ["linear", "linear"]}, "twice"),
+            ({"search": ["lora"]}, "needs `decoder`"),
+            ({"search": ["best"]}, "search"),
+        ],
+    )
+    def test_what_cannot_be_searched_is_refused(self, values, message) -> None:
+        with pytest.raises(RewardError, match=message):
+            parse_recipe(values)
+
+    def test_auto_searches(self) -> None:
+        assert builtin_recipes()["auto"].search[0] == "linear"
+
+
+class TestRun:
+    def test_a_row_has_what_it_reached_and_how_long_it_took(self, make_search) -> None:
+        search, _ = make_search()
+        found = search.run()
+        (row,) = found["candidates"]
+        assert row["value"] > 0.9
+        assert row["interval"][0] <= row["value"] <= row["interval"][1]
+        assert 0 < row["seconds"] == found["seconds"]
+        assert (found["measure"], found["records"], found["tasks"]) == (["preference", "accuracy"], 40, 40)
+        assert json.loads((search.folder / "search.json").read_text()) == found
+
+    def test_outcomes_are_compared_by_auc(self, make_search, records) -> None:
+        outcomes = [
+            OutcomeRecord(trajectory=side, success=is_good)
+            for record in records
+            for side, is_good in (
+                (record.a, record.choice == "a"),
+                (record.b, record.choice == "b"),
+            )
+        ]
+        recipe = parse_recipe({"objective": "outcome", "search": ["linear"]})
+        search, _ = make_search(recipe, given=outcomes)
+        found = search.run()
+        assert found["measure"] == ["outcome", "auc"]
+        assert found["candidates"][0]["value"] > 0.9
+
+    def test_what_is_not_done_in_time_says_so(self, make_search) -> None:
+        recipe = parse_recipe({"search": ["linear", "frozen"], "search_seconds": 1e-6})
+        found = make_search(recipe)[0].run()
+        notes = [row["note"] for row in found["candidates"]]
+        assert notes == [
+            "stopped: not done within the 1e-06 seconds of the search",
+            "not tried: the time budget was used up",
+        ]
+        assert found["chosen"] == "linear"
+
+    def test_what_cannot_learn_says_why(self, make_search, records) -> None:
+        recipe = parse_recipe({"objective": "outcome", "search": ["linear"]})
+        found = make_search(recipe)[0].run()
+        assert "usable feedback records" in found["candidates"][0]["note"]
+        assert found["chosen"] == "linear"
+
+    def test_a_stopped_search_goes_on_where_it_was(self, make_search, monkeypatch) -> None:
+        tried: list[str] = []
+        measure = RecipeSearch._measure
+
+        def counted(self, name, found):
+            tried.append(name)
+            if tried == ["linear", "frozen"]:
+                raise TrainingStopped
+            if name == "frozen":
+                return {"name": name, "value": 0.1, "interval": [0.0, 0.2], "seconds": 0.0, "note": ""}
+            return measure(self, name, found)
+
+        monkeypatch.setattr(recipe_search.RecipeSearch, "_measure", counted)
+        recipe = parse_recipe({"search": ["linear", "frozen"]})
+        with pytest.raises(TrainingStopped):
+            make_search(recipe)[0].run()
+        assert make_search(recipe)[0].run()["chosen"] == "linear"
+        assert tried == ["linear", "frozen", "frozen"]
+
+    def test_the_run_is_of_the_chosen_recipe(self, run_directory, records) -> None:
+        recipe = parse_recipe({"search": ["linear"]})
+        splits = {"train": records[:30], "validation": records[30:34], "test": records[34:]}
+        folder = run_directory(recipe, splits=splits)
+        report = train(folder)
+        assert report["search"]["chosen"] == "linear"
+        assert report["search"]["records"] == 34  # the test split is not looked at
+        assert load(folder / "model").manifest["backbone"]["kind"] == "linear"
+        assert report["preference"]["accuracy"] == 1.0

@@ -1,0 +1,94 @@
+"""The renderer of the linear backbone: what the agent said and saw at each of its steps, and the step's structure.
+
+What a step renders to depends on that step and on those before it, never on later ones, and nothing is cut.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.errors import RewardError
+from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
+from workers.text.ngrams import pieces, words
+from workers.text.rendered import Content, UnsharedInput
+from workers.text.segments import segments
+from workers.text.structure import NAMES, structure
+
+_OWN = ("agent", "reasoning")
+_PROBE = "Sorry, the order #17 (Zürich) wasn't found."
+
+
+@dataclass(frozen=True)
+class StepTexts(UnsharedInput):
+    """said, seen: by agent step, what the agent wrote and called, and what its calls gave back. structure: [steps,
+    len(NAMES)] float32."""
+
+    said: tuple[str, ...]
+    seen: tuple[str, ...]
+    structure: NDArray[np.float32] = field(compare=False)
+    truncated = False
+
+    @cached_property
+    def tokens(self) -> int:
+        """Words, and one for each step."""
+        return len(self.said) + sum(len(text.split()) for text in (*self.said, *self.seen))
+
+    @property
+    def reads(self) -> tuple[int | None, ...]:
+        return tuple(range(len(self.said)))
+
+    @cached_property
+    def key(self) -> bytes:
+        digest = hashlib.blake2b(self.structure.tobytes(), digest_size=16)
+        for text in (*self.said, *self.seen):
+            encoded = text.encode("utf-8", "replace")
+            digest.update(len(encoded).to_bytes(8, "little"))
+            digest.update(encoded)
+        return digest.digest()
+
+
+@dataclass(frozen=True)
+class StepTextRenderer:
+    rewrites = False
+
+    def render(self, content: Content, *, task_tokens: int | None = None) -> StepTexts:
+        """Raises RewardError for content that has no text or no agent step. task_tokens: nothing is cut to fit."""
+        if isinstance(content, Features):
+            raise RewardError(
+                "this model reads text; send messages, text or a trajectory.", pointer="/features"
+            )
+        if isinstance(content, TokenIds):
+            raise RewardError(
+                "this model reads words and has no tokenizer; send messages, text or a trajectory instead of token "
+                "ids.",
+                pointer="/input_ids",
+            )
+        if isinstance(content, Text):
+            step = Step(source="agent", message=(Part(text=content.text),))
+            content = Trajectory(steps=(step,), task=Task(id=""))
+        if not content.agent_steps:
+            raise RewardError("the trajectory has no agent step, so there is nothing to score.")
+        parts = [segments(content.steps[index]) for index in content.agent_steps]
+        said, seen = (
+            tuple(
+                "\n".join(segment.text for segment in step if (segment.source in _OWN) == is_own)
+                for step in parts
+            )
+            for is_own in (True, False)
+        )
+        return StepTexts(said, seen, structure(content))
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    def shown(self, rendered: StepTexts) -> list[Any]:
+        numbers = [[round(float(number), 4) for number in row] for row in rendered.structure]
+        return [[*rendered.said], [*rendered.seen], numbers]
+
+    def settings(self) -> list[Any]:
+        probes = [words(_PROBE), words(_PROBE, salt=1), pieces(_PROBE)]
+        return [[], [*NAMES], [[found.tolist(), counts.tolist()] for found, counts in probes]]

@@ -1,0 +1,252 @@
+"""The fit of a linear model: convex losses and a ridge penalty, to their minimum, in seconds.
+
+L-BFGS (Liu and Nocedal 1989) over all examples at once. The penalty is chosen by cross-validation over tasks within the
+training data. The heads then are draws from the Laplace approximation of the posterior (MacKay 1992): the mean over the
+heads is the fit, and their spread is what the data leave open.
+"""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workers.errors import RewardError
+from workers.models.backbones.linear import LinearBackbone, centred
+from workers.objectives import Examples
+from workers.schema.recipe import Recipe
+from workers.train.distributed.group import ProcessGroup
+from workers.train.early_stopping import EarlyStopping
+from workers.train.events import Report
+from workers.train.limits import LOG_SECONDS, TrainingLimits, TrainingStopped
+from workers.train.multi_objective import MultiObjectiveModule
+
+# Standard deviations of the prior of a weight, squared: from all but nothing to be learnt, to all but no penalty.
+VARIANCES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+DEFAULT_VARIANCE = 0.3  # where there are too few tasks to choose by
+_FEWEST_TASKS, _FOLDS, _MOST_CHOOSING = 10, 3, 5_000
+_STEPS, _CHOOSING_STEPS = 200, 60
+_TOLERANCE, _CHOOSING_TOLERANCE = 1e-10, 1e-5
+_DRAW_STEPS, _DRAW_TOLERANCE = 100, 0.02
+
+
+class _BudgetReached(Exception):
+    pass
+
+
+@dataclass
+class ConvexTrainer:
+    """One fit of one model, with the attributes of `RewardTrainer`. steps, losses: of L-BFGS, over the whole fit."""
+
+    module: MultiObjectiveModule
+    recipe: Recipe
+    validation: Examples
+    seed: int
+    report: Report
+    cache: Any = None
+    limits: TrainingLimits = field(default_factory=TrainingLimits)
+    process_group: ProcessGroup = field(default_factory=ProcessGroup)
+    losses: list[float] = field(default_factory=list)
+    step: int = 0
+    elapsed: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.process_group.world_size > 1:
+            raise RewardError(
+                "a linear model is fitted by one process; set `processes` to 1.", pointer="/processes"
+            )
+        self.model, self.examples = self.module.model, self.module.examples
+        self.early_stopping = EarlyStopping(0, len(self.validation))  # a convex fit has none
+        self.batches: Sequence[Any] = range(_STEPS)
+        self._started = self._logged = time.monotonic()
+
+    @property
+    def backbone(self) -> LinearBackbone:
+        backbone = self.model.backbone
+        assert isinstance(backbone, LinearBackbone)
+        return backbone
+
+    def run(self) -> None:
+        """Raises TrainingStopped, RewardError."""
+        if self.cache is None:
+            self.cache = self.model.new_cache(0)
+        rendered = [*self.examples.rendered, *self.module.criteria.values(), *self.validation.rendered]
+        self.limits.run_encoding(self.model.encode_ahead(rendered, self.cache), self.report)
+        self.backbone.prepare_with(self.examples.rendered, self.cache)
+        self.module.double().train()
+        drawn = self.module.bootstrap
+        self.module.bootstrap = torch.ones_like(drawn)
+        every = range(len(self.examples))
+        try:
+            variance = self._choose_variance()
+            self.backbone.penalty = 1 / variance
+            self._fit(every, variance, _STEPS, _TOLERANCE, is_last=True)
+            if drawn.shape[1] > 1:
+                self._draw_heads(drawn, variance)
+        except _BudgetReached:
+            self.report(message=f"stopped at the budget of {self.limits.seconds:g} seconds")
+        self.elapsed = time.monotonic() - self._started
+        self.batches = range(self.step)
+        event: dict[str, Any] = {"step": self.step, "loss": self.losses[-1] if self.losses else None}
+        if len(self.validation):
+            event["validation"] = self._validation(self.validation, range(len(self.validation)))
+        self.report(**event, progress={"done": self.step, "total": self.step})
+        self.model.eval()
+
+    def _parameters(self) -> list[Tensor]:
+        return [self.backbone.weight, self.backbone.intercept, *self.module.parts.parameters()]
+
+    def _fit(
+        self, indices: Sequence[int], variance: float, steps: int, tolerance: float, *, is_last: bool = False
+    ) -> None:
+        """Minimise the mean loss of these examples and the penalty, from the weights as they are.
+
+        tolerance: of the loss, from one step to the next.
+        """
+        parameters, weight = self._parameters(), self.backbone.weight
+        ridge = 1 / (variance * len(indices))
+        optimiser = torch.optim.LBFGS(
+            parameters,
+            max_iter=steps,
+            history_size=10,
+            tolerance_grad=1e-7,
+            tolerance_change=tolerance,
+            line_search_fn="strong_wolfe",
+        )
+
+        def loss() -> Tensor:
+            self._check()
+            optimiser.zero_grad()
+            value: Tensor = self.module(indices, len(indices), self.cache) + ridge / 2 * weight.square().sum()
+            value.backward()
+            if is_last:
+                self._log(float(value.detach()), steps)
+            return value
+
+        optimiser.step(loss)
+
+    def _log(self, loss: float, steps: int) -> None:
+        self.step += 1
+        self.losses.append(loss)
+        if time.monotonic() - self._logged >= LOG_SECONDS:
+            self._logged = time.monotonic()
+            self.report(step=self.step, loss=loss, progress={"done": min(self.step, steps), "total": steps})
+
+    def _check(self) -> None:
+        if self.limits.stop():
+            raise TrainingStopped
+        if self.limits.seconds is not None and time.monotonic() - self._started > self.limits.seconds:
+            raise _BudgetReached
+
+    def _choose_variance(self) -> float:
+        """That of the lowest mean loss on held-out tasks. Once a weaker penalty is worse, weaker ones are not tried."""
+        indices = _spread(range(len(self.examples)), _MOST_CHOOSING)
+        task = [self.examples.items[index].task for index in indices]
+        fold_of = {name: place % _FOLDS for place, name in enumerate(sorted(set(task), key=_digest))}
+        if len(fold_of) < _FEWEST_TASKS:
+            return DEFAULT_VARIANCE
+        folds = [
+            [index for index, name in zip(indices, task, strict=True) if fold_of[name] == fold]
+            for fold in range(_FOLDS)
+        ]
+        start = [[parameter.detach().clone() for parameter in self._parameters()] for _ in folds]
+        losses: dict[float, float] = {}
+        for variance in VARIANCES:
+            losses[variance] = 0.0
+            for fold, held_out in enumerate(folds):
+                inside = [index for other in folds if other is not held_out for index in other]
+                self._set(start[fold])
+                self._fit(inside, variance, _CHOOSING_STEPS, _CHOOSING_TOLERANCE)
+                found = self._validation(self.examples, held_out)
+                losses[variance] += found.get("loss", 0.0) * len(held_out) / len(indices)
+                # The next penalty starts from here.
+                start[fold] = [parameter.detach().clone() for parameter in self._parameters()]
+            if losses[variance] > min(losses.values()):
+                break
+        for parameter in self._parameters():
+            parameter.grad = None
+        best = min(losses, key=lambda variance: losses[variance])
+        said = ", ".join(f"{1 / variance:g}: {loss:.4f}" for variance, loss in losses.items())
+        self.report(message=f"ridge penalty {1 / best:g}, by the loss on held-out tasks ({said})")
+        return best
+
+    def _validation(self, examples: Examples, indices: Sequence[int]) -> dict[str, float]:
+        found = self.module.validation_values(examples, indices, self.cache)
+        self.module.train()
+        return self.module.validation_metrics([found])[0]
+
+    def _set(self, values: Sequence[Tensor]) -> None:
+        with torch.no_grad():
+            for parameter, value in zip(self._parameters(), values, strict=True):
+                parameter.copy_(value)
+
+    def _draw_heads(self, drawn: Tensor, variance: float) -> None:
+        """Deviations with the covariance (H + I / variance)^-1, H the Hessian of the sum of losses at the minimum.
+
+        H^-1 times the gradient of a bootstrap sample's losses has H's part of it, where judgements of an item are drawn
+        together, so that they do not count as so much evidence each.
+        """
+        backbone = self.backbone
+        every, count, heads = range(len(self.examples)), len(self.examples), drawn.shape[1]
+        deviations = backbone.deviations.requires_grad_(True)
+
+        def gradient(bootstrap: Tensor, *, again: bool) -> Tensor:
+            """Of each head's sum of losses."""
+            self._check()
+            self.module.bootstrap = bootstrap
+            total = self.module(every, count, self.cache) * (count * heads)
+            (found,) = torch.autograd.grad(total, deviations, create_graph=again)
+            return found
+
+        plain = gradient(torch.ones_like(drawn), again=True)
+        sampled = gradient(drawn, again=False)
+        dice = torch.Generator().manual_seed(self.seed)
+        noise = torch.randn(deviations.shape, generator=dice, dtype=torch.double) * variance**-0.5
+
+        precision = 1 / variance
+
+        def curved(direction: Tensor) -> Tensor:
+            self._check()
+            (bent,) = torch.autograd.grad(plain, deviations, direction, retain_graph=True)
+            return bent + precision * direction
+
+        solved = _conjugate_gradients(curved, sampled - plain.detach() + noise)
+        deviations.requires_grad_(False)
+        with torch.no_grad():
+            deviations.copy_(torch.from_numpy(centred(solved.numpy())))
+            backbone.prior.fill_(variance**0.5)
+        self.module.bootstrap = drawn
+
+
+def _conjugate_gradients(curved: Any, wanted: Tensor) -> Tensor:
+    """x with curved(x) = wanted, both [features, heads, outputs], for each head on its own (Hestenes, Stiefel 1952)."""
+
+    def dot(first: Tensor, second: Tensor) -> Tensor:
+        return (first * second).sum((0, 2), keepdim=True)
+
+    found, residual = torch.zeros_like(wanted), wanted.clone()
+    direction, size = residual.clone(), dot(wanted, wanted)
+    enough = _DRAW_TOLERANCE**2 * size
+    for _ in range(_DRAW_STEPS):
+        if bool((size <= enough).all()):
+            break
+        turned = curved(direction)
+        length = size / dot(direction, turned).clamp(min=1e-30)
+        found, residual = found + length * direction, residual - length * turned
+        new = dot(residual, residual)
+        direction, size = residual + new / size.clamp(min=1e-30) * direction, new
+    return found
+
+
+def _spread(indices: Sequence[int], most: int) -> Sequence[int]:
+    """At most so many of them, from all over."""
+    if len(indices) <= most:
+        return indices
+    return [indices[place * len(indices) // most] for place in range(most)]
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
