@@ -33,6 +33,7 @@ from apps.training.report import MIN_TASKS
 from apps.training.services import start_run
 from workers.errors import RewardError
 from workers.schema.endpoints import RewardModelPart
+from workers.schema.recipe_keys import without_unread_keys
 
 logger = logging.getLogger(__name__)
 
@@ -250,7 +251,7 @@ def _model_is_trained(cycle: RetrainingCycle) -> bool:
     assert cycle.dataset_version is not None
     previous_run = cycle.previous_model.training_run
     if cycle.training_run is None:
-        recipe = trained_recipe(previous_run) if previous_run else {}
+        recipe = without_unread_keys(trained_recipe(previous_run)) if previous_run else {}
         # A linear model is fitted whole in seconds, and has no backbone to keep.
         heads_only = cycle.heads_only and recipe.get("backbone") != "linear"
         cycle.training_run = start_run(

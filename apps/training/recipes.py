@@ -12,6 +12,7 @@ from apps.training.models import TrainingRun
 from apps.training.pretrained import check_names, with_names
 from workers.errors import RewardError
 from workers.schema.recipe import Recipe, builtin_recipes, parse_recipe, recipe_to_dict, searched_recipe
+from workers.schema.recipe_keys import parse_new_recipe, without_unread_keys
 
 _DECIDING = ("objective", "backbone", "decoder", "lora_rank", "heads_only")  # on which other defaults depend
 
@@ -41,10 +42,13 @@ def choose(project: Project, recipe: Recipe | str | Mapping[str, Any], *, name: 
     return replace(chosen, recipe=_naming(chosen.recipe, check_names(project, chosen.values)))
 
 
-def check(source: str | Mapping[str, Any]) -> Recipe:
-    """Raises DomainError with the pointer of the key that is wrong."""
+def check(source: str | Mapping[str, Any], *, is_stored: bool = False) -> Recipe:
+    """Raises DomainError with the pointer of the key that is wrong.
+
+    is_stored: keys without effect, which were accepted before, are no error.
+    """
     try:
-        return parse_recipe(source)
+        return parse_recipe(source) if is_stored else parse_new_recipe(source)
     except RewardError as error:
         raise DomainError(f"The recipe is invalid: {error.message}", pointer=error.pointer) from error
 
@@ -52,7 +56,7 @@ def check(source: str | Mapping[str, Any]) -> Recipe:
 def named(project: Project, name: str) -> NamedChoice:
     own = NamedRecipe.objects.filter(project=project, name=name).first()
     if own is not None:
-        kept = check(own.toml)
+        kept = check(own.toml, is_stored=True)
         return NamedChoice(name, _naming(kept, with_names(recipe_to_dict(kept))))
     builtin = builtin_recipes()
     if name not in builtin:
@@ -80,7 +84,11 @@ def _naming(recipe: Recipe, names: Mapping[str, Any]) -> Recipe:
 
 
 def as_toml(values: Mapping[str, Any]) -> str:
-    """The keys in which a recipe differs from the defaults of its backbone and objective, one a line."""
+    """The keys in which a recipe differs from the defaults of its backbone and objective, one a line.
+
+    Without those that have no effect, as stored recipes may have: a form would not accept them.
+    """
+    values = without_unread_keys(values)
     fixed = {key: values[key] for key in _DECIDING if key in values}
     defaults = recipe_to_dict(parse_recipe(fixed))
     lines = [f"{key} = {toml(values[key])}" for key in fixed if values[key] != getattr(Recipe(), key)]

@@ -59,19 +59,23 @@ def with_decoder(name: str) -> dict[str, Any]:
     return {"backbone": "decoder", "decoder": name}
 
 
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [("decoder", {"backbone": "decoder", "decoder": "tiny"}), ("encoder", {"encoder": "tiny"})],
+)
 def test_a_listed_name_becomes_a_path_for_the_child_alone(
-    dataset_version: DatasetVersion, listed: Path
+    key: str, values: dict[str, Any], dataset_version: DatasetVersion, listed: Path
 ) -> None:
-    run = start(dataset_version, **with_decoder("tiny"), encoder="tiny")
-    assert (run.recipe["decoder"], run.recipe["encoder"]) == ("tiny", "tiny")
+    run = start(dataset_version, **values)
+    assert run.recipe[key] == "tiny"
     claimed = claim_next(TrainingRun)
     assert claimed is not None
     runner.execute(claimed)
     claimed.refresh_from_db()
     assert claimed.state == JobState.SUCCEEDED, claimed.error
     config = json.loads((run_folder(run) / "config.json").read_text())
-    assert (config["recipe"]["decoder"], config["recipe"]["encoder"]) == (str(listed), str(listed))
-    assert claimed.recipe["decoder"] == "tiny"
+    assert config["recipe"][key] == str(listed)
+    assert claimed.recipe[key] == "tiny"
 
 
 def test_a_model_of_the_project_is_named_with_its_version(

@@ -2,7 +2,10 @@
 
 import pytest
 
-from apps.training.recipes import as_toml
+from apps.core.errors import DomainError
+from apps.training import services
+from apps.training.models import Recipe
+from apps.training.recipes import as_toml, check, choose
 from workers.schema.recipe import parse_recipe, recipe_to_dict
 
 
@@ -23,3 +26,15 @@ def test_what_differs_from_the_defaults_and_back(toml: str) -> None:
     values = recipe_to_dict(parse_recipe(toml))
     assert parse_recipe(as_toml(values)) == parse_recipe(toml)
     assert sorted(as_toml(values).splitlines()) == sorted(toml.splitlines())
+
+
+def test_a_stored_recipe_with_a_key_without_effect_is_used_and_a_new_one_refused(project) -> None:
+    text = "lora_rank = 0\nepochs = 3\n"
+    with pytest.raises(DomainError, match="lora_rank = 0 has no effect") as caught:
+        services.save_recipe(project=project, name="new", toml=text, by=None)
+    assert caught.value.pointer == "/lora_rank"
+    Recipe.objects.create(project=project, name="old", toml=text)
+    assert choose(project, "old").recipe.lora_rank == 0
+    form_text = as_toml(choose(project, "old").values)
+    assert form_text == "epochs = 3\n"
+    assert check(form_text).epochs == 3

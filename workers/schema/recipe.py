@@ -331,8 +331,11 @@ _OF_FEEDBACK = (
 
 
 def parse_recipe(source: str | Mapping[str, Any]) -> Recipe:
-    """A Recipe of TOML text or a decoded object. Raises RewardError with the pointer of the key that is wrong."""
-    values = dict(_decode(source) if isinstance(source, str) else source)
+    """A Recipe of TOML text or a decoded object. Raises RewardError with the pointer of the key that is wrong.
+
+    `recipe_keys.parse_new_recipe` also refuses keys that have no effect.
+    """
+    values = decode_recipe(source)
     unknown = next((key for key in values if key not in PURPOSES), None)
     if unknown is not None:
         raise RewardError(
@@ -395,9 +398,12 @@ def builtin_recipes() -> dict[str, Recipe]:
     }
 
 
-def _decode(text: str) -> dict[str, Any]:
+def decode_recipe(source: str | Mapping[str, Any]) -> dict[str, Any]:
+    """Keys and values as they are given, unchecked. Raises RewardError where it is no TOML."""
+    if not isinstance(source, str):
+        return dict(source)
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(source)
     except tomllib.TOMLDecodeError as error:
         raise RewardError(f"the recipe is not valid TOML: {error}.", pointer="") from None
 

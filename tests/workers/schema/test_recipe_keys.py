@@ -1,0 +1,66 @@
+"""Keys of a recipe that nothing reads."""
+
+from collections import Counter
+
+import pytest
+
+from workers.errors import RewardError
+from workers.schema.recipe import PURPOSES, builtin_recipes, parse_recipe, recipe_to_dict
+from workers.schema.recipe_keys import READERS, parse_new_recipe, without_unread_keys
+
+DECODER = 'backbone = "decoder"\ndecoder = "a"\n'
+GENERATIVE = f'objective = "generative"\n{DECODER}'
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "needs"),
+    [
+        ("critique_tokens = 12", "critique_tokens", "objective = 'generative'"),
+        ("lora_rank = 0", "lora_rank", "backbone = 'decoder'"),
+        ("lora_alpha = 8\nlora_rank = 0\n" + DECODER, "lora_alpha", "lora_rank above 0"),
+        ('objective = "outcome"\nties = "davidson"', "ties", "objective = 'bradley_terry' or 'joint'"),
+        ('objective = "process"\ncriterion = "tone"', "criterion", "'regression'"),
+        ("width = 64\n" + DECODER, "width", "'step-encoder' or 'features'"),
+        ('backbone = "features"\nencoder = "bert"', "encoder", "backbone = 'step-encoder'"),
+        ("encoder_learning_rate = 1e-4", "encoder_learning_rate", "unfrozen = true"),
+        ("generated_weight = 0.2", "generated_weight", "`generators`"),
+        ("batch_tasks = 1", "batch_tasks", "unfrozen = true"),
+        ("joint_weights = {outcome = 2.0}", "joint_weights", "objective = 'joint'"),
+        (GENERATIVE + "margins = [0, 1, 2]", "margins", "objective = 'bradley_terry' or 'joint'"),
+        (GENERATIVE + "reinforce_samples = 4", "reinforce_samples", "reinforce_steps above 0"),
+        (GENERATIVE + "negate = 0.5", "negate", "principles = true"),
+    ],
+)
+def test_a_key_without_effect_is_refused_with_what_would_read_it(text: str, key: str, needs: str) -> None:
+    with pytest.raises(RewardError) as caught:
+        parse_new_recipe(text)
+    assert caught.value.pointer == f"/{key}"
+    assert f"{key} = " in caught.value.message and "has no effect" in caught.value.message
+    assert needs in caught.value.message
+    stored = parse_recipe(text)
+    kept = without_unread_keys(recipe_to_dict(stored))
+    assert set(PURPOSES) - set(kept) == {key}
+    assert recipe_to_dict(parse_new_recipe(kept)) == recipe_to_dict(stored) | {
+        key: recipe_to_dict(parse_recipe({k: v for k, v in kept.items() if k != key}))[key]
+    }
+
+
+def test_a_default_that_is_written_out_is_no_error() -> None:
+    for recipe in builtin_recipes().values():
+        assert parse_new_recipe(recipe_to_dict(recipe)) == recipe
+        assert without_unread_keys(recipe_to_dict(recipe)) == recipe_to_dict(recipe)
+    assert parse_new_recipe("critique_tokens = 256").critique_tokens == 256
+    assert parse_new_recipe({"objective": "progress", "centring": 0.0}).centring == 0  # of a sum
+
+
+def test_a_key_is_accepted_where_something_reads_it() -> None:
+    assert parse_new_recipe(DECODER + "lora_rank = 0").lora_rank == 0
+    assert parse_new_recipe("unfrozen = true\nbatch_tasks = 1\nencoder_learning_rate = 1e-4").unfrozen
+    assert parse_new_recipe(GENERATIVE + "reinforce_steps = 2\nreinforce_samples = 4").reinforce_samples == 4
+    assert parse_new_recipe('generators = ["swap"]\ngenerated_weight = 0.2').generated_weight == 0.2
+
+
+def test_every_key_has_at_most_one_reader() -> None:
+    counts = Counter(key for reader in READERS for key in reader.keys)
+    assert set(counts) <= set(PURPOSES)
+    assert set(counts.values()) == {1}

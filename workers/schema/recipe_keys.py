@@ -1,0 +1,172 @@
+"""Keys of a recipe that nothing would read: refused where someone writes a recipe, kept in stored ones."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workers.errors import RewardError
+from workers.schema.recipe import GENERATIVE, PURPOSES, Recipe, decode_recipe, fitting, parse_recipe
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReader:
+    """What reads some keys: `reads` for a recipe, and `needs`, what to set for that, as one writes it in TOML."""
+
+    keys: tuple[str, ...]
+    needs: str
+    reads: Callable[[Recipe], bool]
+
+
+def _of_backbones(*names: str) -> Callable[[Recipe], bool]:
+    return lambda recipe: recipe.backbone in names
+
+
+def _of_objectives(*names: str) -> Callable[[Recipe], bool]:
+    return lambda recipe: recipe.objective in names
+
+
+_COMPARISONS = ("bradley_terry", "joint")
+_BY_CRITERION = (*_COMPARISONS, "plackett_luce", "regression", GENERATIVE)
+READERS = (
+    KeyReader(("joint_weights",), "objective = 'joint'", _of_objectives("joint")),
+    KeyReader(
+        ("criteria_weights",),
+        "objective = 'regression' or 'joint'",
+        _of_objectives("regression", "joint"),
+    ),
+    KeyReader(
+        ("criterion",), f"objective = {' or '.join(map(repr, _BY_CRITERION))}", _of_objectives(*_BY_CRITERION)
+    ),
+    KeyReader(
+        ("encoder", "unfrozen", "chunk_tokens", "attention_heads", "grounding"),
+        "backbone = 'step-encoder'",
+        _of_backbones("step-encoder"),
+    ),
+    KeyReader(
+        ("width", "layers", "dropout"),
+        "backbone = 'step-encoder' or 'features'",
+        _of_backbones("step-encoder", "features"),
+    ),
+    KeyReader(
+        ("encoder_learning_rate",),
+        "backbone = 'step-encoder' and unfrozen = true",
+        lambda recipe: recipe.backbone == "step-encoder" and recipe.unfrozen,
+    ),
+    KeyReader(
+        ("decoder",),
+        "backbone = 'decoder', or 'lora' in `search`",
+        lambda recipe: recipe.backbone == "decoder" or "lora" in recipe.search,
+    ),
+    KeyReader(("lora_rank", "gradient_checkpointing"), "backbone = 'decoder'", _of_backbones("decoder")),
+    KeyReader(
+        ("lora_alpha",),
+        "backbone = 'decoder' and lora_rank above 0",
+        lambda recipe: recipe.backbone == "decoder" and recipe.lora_rank > 0,
+    ),
+    KeyReader(
+        ("margins", "strength_weights", "ties"),
+        "objective = 'bradley_terry' or 'joint'",
+        _of_objectives(*_COMPARISONS),
+    ),
+    KeyReader(
+        ("label_smoothing", "annotators"),
+        f"objective = 'bradley_terry', 'joint' or {GENERATIVE!r}",
+        _of_objectives(*_COMPARISONS, GENERATIVE),
+    ),
+    KeyReader(
+        ("centring",),
+        f"objective = 'bradley_terry', 'plackett_luce', 'joint' or {GENERATIVE!r}",
+        _of_objectives(*_COMPARISONS, "plackett_luce", GENERATIVE),
+    ),
+    KeyReader(("generators",), "objective = 'bradley_terry' or 'joint'", _of_objectives(*_COMPARISONS)),
+    KeyReader(
+        ("generated_per_trajectory", "generated_weight"),
+        "`generators`",
+        lambda recipe: bool(recipe.generators),
+    ),
+    KeyReader(
+        (
+            *("max_tokens", "epochs", "learning_rate", "weight_decay", "warmup", "clip_norm", "batch_pairs"),
+            *("micro_tokens", "precision", "evaluations_per_epoch", "patience", "checkpoint_seconds"),
+        ),
+        "another backbone than 'linear'",
+        lambda recipe: recipe.backbone != "linear",
+    ),
+    KeyReader(("search_seconds",), "`search`", lambda recipe: bool(recipe.search)),
+    KeyReader(
+        ("batch_tokens", "batch_per_process", "sharding"),
+        "another objective than 'generative', and another backbone than 'linear'",
+        lambda recipe: recipe.objective != GENERATIVE and recipe.backbone != "linear",
+    ),
+    KeyReader(
+        ("batch_tasks",),
+        "backbone = 'decoder', or unfrozen = true, and not the objective 'generative'",
+        lambda recipe: recipe.objective != GENERATIVE and (recipe.backbone == "decoder" or recipe.unfrozen),
+    ),
+    KeyReader(
+        (
+            "critique_tokens",
+            "critique_weight",
+            "pointwise_weight",
+            "rating_weight",
+            "own_critique_epochs",
+            "reinforce_steps",
+        ),
+        f"objective = {GENERATIVE!r}",
+        _of_objectives(GENERATIVE),
+    ),
+    KeyReader(("negate",), "principles = true", lambda recipe: recipe.principles),
+    KeyReader(
+        (
+            "reinforce_samples",
+            "reinforce_rate",
+            "reinforce_clip",
+            "reinforce_kl",
+            "reinforce_consistency",
+            "reinforce_singles",
+        ),
+        f"objective = {GENERATIVE!r} and reinforce_steps above 0",
+        lambda recipe: recipe.objective == GENERATIVE and recipe.reinforce_steps > 0,
+    ),
+)
+
+
+def parse_new_recipe(source: str | Mapping[str, Any]) -> Recipe:
+    """As `parse_recipe`, of a recipe that someone wrote: a key that would have no effect is refused.
+
+    Stored recipes, of runs that began before a key was refused, are for `parse_recipe`.
+    """
+    values = decode_recipe(source)
+    recipe = parse_recipe(values)
+    for key in values:
+        reader = unread_key(key, values, recipe)
+        if reader is not None:
+            raise RewardError(
+                f"{key} = {values[key]!r} has no effect in this recipe, with the objective {recipe.objective!r} and "
+                f"the backbone {recipe.backbone!r} ({PURPOSES[key]}); leave it out, or set {reader.needs}.",
+                pointer=f"/{key}",
+            )
+    return recipe
+
+
+def unread_key(key: str, values: Mapping[str, Any], recipe: Recipe) -> KeyReader | None:
+    """What would read the key, where the recipe has none of that and another value than the default; else None.
+
+    values: those that `recipe` was made of.
+    """
+    reader = next((reader for reader in READERS if key in reader.keys and not reader.reads(recipe)), None)
+    if reader is None:
+        return None
+    default = getattr(Recipe(**fitting({name: value for name, value in values.items() if name != key})), key)
+    value = getattr(recipe, key)
+    return None if (tuple(value) if isinstance(value, list) else value) == default else reader
+
+
+def without_unread_keys(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a stored recipe without those that `parse_new_recipe` refuses. Other values are not checked."""
+    recipe = Recipe(**{key: value for key, value in values.items() if key in PURPOSES})
+    return {
+        key: value
+        for key, value in values.items()
+        if key not in PURPOSES or unread_key(key, values, recipe) is None
+    }
