@@ -8,6 +8,7 @@ never stored.
 import json
 import logging
 import os
+import signal
 import subprocess
 import time
 from contextlib import suppress
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 CHILD = "workers.train.trackers"
 GRACE = 60.0  # seconds that trackers have to send the end of a run
+_UPLOAD_RATE = 5e6  # bytes a second; with the weights of the model they have as much longer
 _FOLDER = "tracking"
 # What the process of a tracker gets of the worker's environment.
 _PREFIXES: dict[str, tuple[str, ...]] = {
@@ -75,6 +77,7 @@ class RunTrackers:
                     log=self._folder / f"{name}.log",
                     given=tracker_environment(name),
                 )
+                self._pid_path(name).write_text(str(self._children[name].pid), encoding="utf-8")
             except OSError as error:
                 self._note(
                     name, problem=f"The process of the tracker could not be started: {error.strerror}."
@@ -98,7 +101,7 @@ class RunTrackers:
         if not self._children:
             self._store()
             return
-        grace = GRACE if grace is None else grace
+        grace = self._grace(state) if grace is None else grace
         try:
             _write_json(self._folder / "end.json", {"state": state, "error": error})
         except OSError:
@@ -123,8 +126,28 @@ class RunTrackers:
         for child in self._children.values():
             core_subprocess.kill(child)
 
+    def _grace(self, state: str) -> float:
+        """Seconds, longer where the weights of the model are sent."""
+        model = self._folder.parent / "model"
+        if state != "succeeded" or not self._options.weights or not model.is_dir():
+            return GRACE
+        return GRACE + sum(path.stat().st_size for path in model.iterdir() if path.is_file()) / _UPLOAD_RATE
+
+    def _pid_path(self, name: str) -> Path:
+        return self._folder / f"{name}.pid"
+
+    def _end_others(self) -> None:
+        """End the tracker processes of an attempt that lost its claim, whose worker hangs: they would go on sending."""
+        for name in self._options.trackers:
+            with suppress(OSError, ValueError):
+                pid = int(self._pid_path(name).read_text(encoding="utf-8"))
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                if CHILD.encode() in command and str(self._folder.parent).encode() in command:
+                    os.killpg(pid, signal.SIGKILL)
+
     def _prepare(self) -> None:
         self._folder.mkdir(exist_ok=True)
+        self._end_others()
         (self._folder / "end.json").unlink(missing_ok=True)
         _write_json(self._folder / "description.json", describe(self._run, self._options))
         for name in self._options.trackers:

@@ -1,11 +1,14 @@
 """Runs that are logged to trackers, over a process that stands in for each tracker."""
 
 import json
+import signal
 import sys
+from datetime import timedelta
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import Interrupted, JobState, claim_next, request_cancel
@@ -153,6 +156,50 @@ def test_an_interrupted_run_is_continued_at_the_tracker(
     runner.execute(run)
     run.refresh_from_db()
     assert run.tracker_states["mlflow"]["id"] == "first, continued"
+
+
+def test_the_trackers_of_a_worker_that_hangs_are_ended_by_the_next(dataset_version: DatasetVersion) -> None:
+    run = claimed(dataset_version, "silent")
+    folder = run_folder(run)
+    (folder / "tracking").mkdir(parents=True)
+    hanging, following = (RunTrackers(run, folder) for _ in range(2))
+    hanging.start()
+    first = hanging._children["mlflow"]
+    assert first.poll() is None
+    following.start()
+    try:
+        assert first.wait(20) == -signal.SIGKILL
+        assert following._children["mlflow"].poll() is None
+    finally:
+        following.kill()
+
+
+def test_with_weights_trackers_have_longer_to_end(dataset_version: DatasetVersion) -> None:
+    run = claimed(dataset_version, "fine")
+    (run_folder(run) / "model").mkdir(parents=True)
+    (run_folder(run) / "model" / "weights").write_bytes(bytes(10_000_000))
+    assert RunTrackers(run, run_folder(run))._grace("succeeded") == run_trackers.GRACE
+    run.tracker_options |= {"weights": True}
+    assert RunTrackers(run, run_folder(run))._grace("succeeded") == run_trackers.GRACE + 2
+    assert RunTrackers(run, run_folder(run))._grace("failed") == run_trackers.GRACE
+
+
+def test_the_page_of_an_ended_run_asks_what_became_of_it_at_trackers(
+    dataset_version: DatasetVersion, researcher_client: Client
+) -> None:
+    run = claimed(dataset_version, "fine")
+    runner.execute(run)
+    run.refresh_from_db()
+    page = reverse("training:run-detail", args=["desk", run.pk])
+    part = reverse("training:run-status", args=["desk", run.pk]) + "?part=trackers"
+    assert f'hx-get="{part}"' in researcher_client.get(page).content.decode()
+    services.record_tracker_states(
+        run=run, states={"mlflow": {"id": "", "url": "", "problem": "It is late."}}
+    )
+    answer = researcher_client.get(part)
+    assert "It is late." in answer.content.decode() and "HX-Refresh" not in answer.headers
+    TrainingRun.objects.filter(pk=run.pk).update(finished_at=timezone.now() - timedelta(minutes=6))
+    assert "part=trackers" not in researcher_client.get(page).content.decode()
 
 
 def test_what_is_refused(dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,13 @@
 """Pages of training runs: create, watch, cancel, resume, compare."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
@@ -28,6 +30,9 @@ from apps.training.tracker_options import TrackerOptions, tracker_results
 from workers.schema.recipe import PURPOSES, REASONS, Recipe, recipe_to_dict
 
 _PAGE = 50
+_TRACKERS_END = timedelta(
+    minutes=5
+)  # after a run, for as long as its page asks what became of it at trackers
 _MAX_COMPARED = 8  # the number of colours
 _CHARTS = (
     ("validation", "Validation loss"),
@@ -175,8 +180,13 @@ def run_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRespon
 @require_safe
 @project_view(Role.RESEARCHER)
 def run_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """The part of the page that changes during a run; once the run has ended, the page is reloaded."""
+    """The part of the page that changes during a run; once the run has ended, the page is reloaded.
+
+    part=trackers: of an ended run, what became of it at its trackers, which end after it.
+    """
     run = get_object_or_404(runs_of(project), pk=pk)
+    if request.GET.get("part") == "trackers":
+        return render(request, "training/_run_trackers.html", run_context(project, run))
     response = render(request, "training/_run_status.html", run_context(project, run) | {"out_of_band": True})
     if run.is_finished:
         response["HX-Refresh"] = "true"
@@ -210,6 +220,13 @@ def run_context(project: Project, run: TrainingRun) -> dict[str, Any]:
         "descriptions": {name: chart_in_words(drawing) for name, drawing in charts.items()},
         "messages_of_run": messages(events),
         "trackers": tracker_results(run.tracker_options, run.tracker_states, is_finished=run.is_finished),
+        "are_trackers_ending": _are_trackers_ending(run),
         **report_context(run.report, project),
         "can_resume": run.state in (JobState.FAILED, JobState.CANCELLED),
     }
+
+
+def _are_trackers_ending(run: TrainingRun) -> bool:
+    """Whether trackers of the ended run may still be sent something, as far as is known here."""
+    ended = run.finished_at if run.is_finished and TrackerOptions.read(run.tracker_options).trackers else None
+    return ended is not None and timezone.now() - ended < _TRACKERS_END
