@@ -1,7 +1,7 @@
 """Bradley-Terry on preferences, with ties, both-bad, strengths, unreliable annotators and centring."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from workers.schema.recipe import Recipe
 # Of the prior of a learnt reliability, relative to the annotator's own choices: a model that learns these by heart
 # takes each for right, and may then not outweigh what others said about the annotator.
 PRIOR_WEIGHT = 2.0
+_LEAST = 1e-6  # of a fixed reliability and its complement
 _START = 0.8807970779778823  # s(2): a learnt reliability of which nothing is known, at first
 # Names in checkpoints: of all choices, or of strict pairs, as it was for all models of ties.
 LIKELIHOOD, STRICT_PAIRS = "likelihood", "strict pairs"
@@ -131,6 +132,16 @@ class BradleyTerry(Objective):
             return f"all {len(examples)} comparisons are {said}; nothing says which trajectory is better"
         return None
 
+    @torch.no_grad()
+    def fix_reliabilities(self, known: Mapping[str, float]) -> None:
+        """Use these instead of learning them with the model; others stay where they begin."""
+        if self.annotator is None:
+            return
+        for name, q in known.items():
+            if name in self.annotator_indices:
+                self.annotator[self.annotator_indices[name]] = math.log(max(q, _LEAST) / max(1 - q, _LEAST))
+        self.annotator.requires_grad_(False)
+
     def reliabilities(self) -> dict[str, float] | None:
         """By annotator, where they are learnt."""
         if self.annotator is None:
@@ -141,7 +152,7 @@ class BradleyTerry(Objective):
         a, b = batch.scores(0), batch.scores(1)
         records = [_record(example) for example in batch.examples]
         loss = self._negative_log_likelihood(records, a, b, self.recipe.label_smoothing)
-        if self.annotator is not None:
+        if self.annotator is not None and self.annotator.requires_grad:
             loss = loss + self._prior(records, self.annotator).unsqueeze(-1)
         return loss + self.recipe.centring * (a + b).square()
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ import torch
 from workers.evaluate.ngram_baseline import NgramRewards, ngram_rewards
 from workers.evaluate.predictions import ScoredRecord, on_reward_scale, score_records
 from workers.models import LoadedModel, ModelScore, RewardModel, renderer_of
-from workers.objectives import collect, collect_training
+from workers.objectives import Examples, collect, collect_training
 from workers.schema import FeedbackRecord
 from workers.schema.recipe import Recipe
 from workers.schema.records import record_trajectories
-from workers.train.events import Report
+from workers.train.events import Report, no_report
+from workers.train.learnt_reliability import estimate_reliabilities, needs_estimate, recipe_of_folds
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.reward_statistics import reward_statistics, score_rendered
@@ -127,24 +128,54 @@ class CrossValidation:
         training_records, validation_records = self.split(records)
         training = collect_training(training_records, renderer, self.recipe)
         validation = collect(validation_records, renderer, self.recipe)
-        torch.manual_seed(self.seed)
-        module = MultiObjectiveModule(
-            self.recipe, training, seed=self.seed, device=str(self.device), like=self.like
-        )
-        trainer = trainer_class(self.recipe)(
-            module,
-            self.recipe,
-            validation,
-            seed=self.seed,
-            report=self.report,
-            cache=self.cache,
-            limits=self.limits,
-        )
-        trainer.run()
+        module = self._trained(self.recipe, training, validation, self._reliabilities(training, validation))
         # In the precision of training: a measurement of the recipe, not the model that will be served.
         reward = reward_statistics(score_rendered(module.model, training.rendered, cache=self.cache).raw)
         manifest = {"criterion": self.recipe.criterion, "criteria": training.criteria, "reward": reward}
         return module, LoadedModel(module.model, manifest)
+
+    def _reliabilities(self, training: Examples, validation: Examples) -> dict[str, float] | None:
+        if not needs_estimate(self.recipe, training):
+            return None
+        recipe = recipe_of_folds(self.recipe)
+
+        def train_and_score(
+            examples: Examples, known: Mapping[str, float], name: str, indices: Sequence[int]
+        ) -> Sequence[float]:
+            module = self._trained(recipe, examples, validation, known, report=no_report)
+            rendered = [examples.rendered[index] for index in indices]
+            rewards: list[float] = score_rendered(module.model, rendered, cache=self.cache).raw.tolist()
+            return rewards
+
+        return estimate_reliabilities(training, recipe, train_and_score, seed=self.seed)
+
+    def _trained(
+        self,
+        recipe: Recipe,
+        training: Examples,
+        validation: Examples,
+        reliabilities: Mapping[str, float] | None,
+        report: Report | None = None,
+    ) -> MultiObjectiveModule:
+        torch.manual_seed(self.seed)
+        module = MultiObjectiveModule(
+            recipe,
+            training,
+            seed=self.seed,
+            device=str(self.device),
+            like=self.like,
+            reliabilities=reliabilities,
+        )
+        trainer_class(recipe)(
+            module,
+            recipe,
+            validation,
+            seed=self.seed,
+            report=report or self.report,
+            cache=self.cache,
+            limits=self.limits,
+        ).run()
+        return module
 
 
 def _with_scores(records: Sequence[FeedbackRecord], scores: list[list[dict[str, Any]]]) -> list[ScoredRecord]:

@@ -32,7 +32,8 @@ class MultiObjectiveModule(nn.Module):
 
     parts: the objectives for which there are examples, by name (checkpoints have their parameters by this name).
     bootstrap [examples, heads]: how often each head's bootstrap sample holds each example. parent: a model whose
-    weights are the starting point. like: a model whose frozen parts may be shared.
+    weights are the starting point. like: a model whose frozen parts may be shared. reliabilities: by annotator, where
+    they are learnt and `learnt_reliability` has estimated them; None to learn them with the model.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class MultiObjectiveModule(nn.Module):
         device: str = "cpu",
         like: RewardModel | None = None,
         parent: RewardModel | None = None,
+        reliabilities: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__()
         known = {name: weight for name, weight in components(recipe).items() if examples.by_objective(name)}
@@ -83,6 +85,8 @@ class MultiObjectiveModule(nn.Module):
         if recipe.heads_only:
             self.model.freeze_backbone()
         self.parts = nn.ModuleDict(parts).to(device)
+        if reliabilities is not None and isinstance(comparisons := parts.get("bradley_terry"), BradleyTerry):
+            comparisons.fix_reliabilities(reliabilities)
         self.recipe, self.examples = recipe, examples
         self.criteria = render_criteria(examples.criteria, self.model.backbone.renderer)
         items = [tuple(sorted(example.trajectory_indices)) for example in examples.items]

@@ -1,9 +1,11 @@
 """The training pipeline: from a run directory's config.json to its manifest.json."""
 
+import json
 import os
+import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -17,6 +19,7 @@ from workers.evaluate import RecordScorer, evaluate
 from workers.evaluate.diagnostics import with_leaks
 from workers.evaluate.ngram_baseline import ngram_rewards
 from workers.evaluate.report import report_of
+from workers.json_files import write_json
 from workers.models import Lineage, RewardModel, load, renderer_of, save
 from workers.models.ood import OodDetector
 from workers.objectives import Examples, collect, collect_training
@@ -36,6 +39,7 @@ from workers.train.cross_validation import CrossValidation
 from workers.train.distributed import join_process_group, threads_of_process
 from workers.train.distributed.group import ProcessGroup
 from workers.train.events import EventLogWriter, Report, no_report
+from workers.train.learnt_reliability import estimate_reliabilities, needs_estimate, recipe_of_folds
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.older_checkpoints import FIRST, recipe_as_begun
@@ -52,6 +56,7 @@ from workers.train.synthetic_pairs import generate, hard_negatives
 from workers.train.trainers import Trainer, trainer_class
 
 _CACHE_BYTES = 2 * 1024**3
+_RELIABILITY = "reliability"  # subfolder of checkpoints/: of the models that annotators are compared with
 Splits = dict[str, list[FeedbackRecord]]  # by name, the records of each split
 
 
@@ -140,7 +145,13 @@ class TrainingPipeline:
         if self.config.parent:
             self.events(message=f"starts with the weights of {self.config.parent['name']}")
         training, generated = self._training_examples(splits)
-        trainer = self._train(training, self._examples(splits["validation"]), self.folder / "checkpoints")
+        trained_validation = self._examples(splits["validation"])
+        trainer = self._train(
+            training,
+            trained_validation,
+            self.folder / "checkpoints",
+            reliabilities=self._reliabilities(training, trained_validation),
+        )
         model = self._unsharded(training, trainer)
         if not self.process_group.is_main_process:
             return {}
@@ -224,9 +235,54 @@ class TrainingPipeline:
         first = [trajectory for record in records[:1] for trajectory in record_trajectories(record)]
         return renderer_of(self.recipe, first)
 
-    def _train(self, training: Examples, validation: Examples, checkpoints: Path) -> Trainer:
+    def _reliabilities(self, training: Examples, validation: Examples) -> dict[str, float] | None:
+        """Of annotators, where the recipe has them learnt. Kept in a file: a resumed run does not estimate them again.
+
+        None: they are learnt with the model, as in runs that earlier versions began.
+        """
+        checkpoints = self.folder / "checkpoints"
+        path = checkpoints / "reliabilities.json"  # in the order of the names, which it does not hold
+        names = sorted({example.annotator for example in training.items})
+        if path.is_file():
+            kept = zip(names, json.loads(path.read_bytes()), strict=True)
+            return {name: q for name, q in kept if q is not None}
+        if any(checkpoints.glob("step-*.pt")) or not needs_estimate(self.recipe, training):
+            return None
+        recipe = recipe_of_folds(self.recipe)
+        without_parent = replace(self, recipe=recipe, events=no_report, parent=None)
+        cache = None
+
+        def train_and_score(
+            examples: Examples, known: Mapping[str, float], name: str, indices: Sequence[int]
+        ) -> Sequence[float]:
+            nonlocal cache
+            self.events(message=f"estimating the reliability of annotators: training {name}")
+            folder = checkpoints / _RELIABILITY / name
+            trainer = without_parent._train(examples, validation, folder, reliabilities=known, cache=cache)
+            cache = trainer.cache
+            rendered = [examples.rendered[index] for index in indices]
+            rewards: list[float] = score_rendered(trainer.model, rendered, cache=cache).raw.tolist()
+            return rewards
+
+        found = estimate_reliabilities(training, recipe, train_and_score, seed=self.config.seed)
+        found = self.process_group.all_gather(found)[0]
+        if self.process_group.is_main_process:
+            write_json(path, [found.get(name) for name in names])
+            shutil.rmtree(checkpoints / _RELIABILITY)
+        return found
+
+    def _train(
+        self,
+        training: Examples,
+        validation: Examples,
+        checkpoints: Path,
+        *,
+        reliabilities: Mapping[str, float] | None = None,
+        cache: Any = None,
+    ) -> Trainer:
+        """cache: of an earlier training with the same frozen encoder."""
         torch.manual_seed(self.config.seed)
-        module = self._module(training)
+        module = self._module(training, reliabilities)
         module.to(self.device)
         if neutral := module.neutral_criteria():
             self.events(
@@ -249,7 +305,7 @@ class TrainingPipeline:
             validation,
             seed=self.config.seed,
             report=self.events,
-            cache=module.model.new_cache(_CACHE_BYTES),
+            cache=module.model.new_cache(_CACHE_BYTES) if cache is None else cache,
             limits=TrainingLimits(self.stop, seconds, checkpoints),
             process_group=self.process_group,
         )
@@ -263,10 +319,17 @@ class TrainingPipeline:
         self._check_stop()
         return trainer
 
-    def _module(self, training: Examples) -> MultiObjectiveModule:
+    def _module(
+        self, training: Examples, reliabilities: Mapping[str, float] | None = None
+    ) -> MultiObjectiveModule:
         parent = self.parent.loaded.model if self.parent is not None else None
         return MultiObjectiveModule(
-            self.recipe, training, seed=self.config.seed, device=str(self.device), parent=parent
+            self.recipe,
+            training,
+            seed=self.config.seed,
+            device=str(self.device),
+            parent=parent,
+            reliabilities=reliabilities,
         )
 
     def _unsharded(self, training: Examples, trainer: Trainer) -> RewardModel:
