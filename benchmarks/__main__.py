@@ -39,6 +39,7 @@ NAMES = (
         "releases",
         "interval_coverage",
         "statistical_checks",
+        "uncertainty",
         "policies",
         "faults",
         "hostile",

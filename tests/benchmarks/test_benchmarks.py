@@ -125,6 +125,15 @@ def test_the_sample_world_runs() -> None:
 
 
 @pytest.mark.long
+def test_uncertainties_are_compared(shared_data: Path) -> None:
+    found = run_quick("uncertainty", "--threads", "1", "--only", "hh")["hh"]
+    assert found["comparisons"] == 40
+    assert set(found["measures"]) == {"heads", "apart", "laplace", "margin"}
+    assert found["measures"]["heads"]["difference"] == 0
+    assert all(-1 <= row["spearman"] <= 1 for row in found["measures"].values())
+
+
+@pytest.mark.long
 def test_serving_runs_beside_its_peers(shared_data: Path, db: None) -> None:
     found = run_quick_process("serving", "--kind", "step-encoder")
     grouped, growing = found["fine_grained_step-encoder"], found["growing_step-encoder"]
