@@ -149,7 +149,11 @@ JOINED = {
         "self.run / FOLDER",
     },
     "workers/train/trackers/tensorboard_tracker.py": {"(into or Path('tensorboard')) / description.name"},
-    "apps/training/run_trackers.py": {"self._folder / f'{name}.json'", "self._folder / f'{name}.log'"},
+    "apps/training/run_trackers.py": {
+        "self._folder / f'{name}.json'",
+        "self._folder / f'{name}.log'",
+        "self._folder / f'{name}.pid'",
+    },
 }
 # Paths made of text, each looked at: temporary folders, /proc, the environment, the operator's command line.
 MADE = {
@@ -175,6 +179,7 @@ MADE = {
     },
     "apps/core/storage/storage_names.py": {"Path(settings.HOME)"},
     "apps/core/processes/core_subprocess.py": {"Path(f'/proc/{pid}/cmdline')"},
+    "apps/training/run_trackers.py": {"Path(f'/proc/{pid}/cmdline')"},
     "apps/demo/generate.py": {"Path(sys.argv[1])"},
     "apps/rewards/management/commands/score.py": {"Path(file)"},
     "apps/training/management/commands/train.py": {"Path(given)"},
