@@ -142,7 +142,9 @@ JOINED = {
     "workers/train/generative/adapters.py": {"folder / f'{_REFERENCE}.part'"},  # a constant
     "workers/train/cross_validation.py": {"self.folder / f'fold-{fold}.json'"},
     # A tracker's name is of a table.
-    "workers/train/recipe_search.py": {"self.folder / 'search' / name"},  # of the candidates a recipe may name
+    "workers/train/recipe_search.py": {
+        "self.folder / 'search' / name"
+    },  # of the candidates a recipe may name
     "workers/train/trackers/session.py": {
         "self.run / FOLDER / f'{self.name}.json'",
         "self.run / FOLDER / 'sent' / self.name",
