@@ -26,7 +26,7 @@ from workers.evaluate.preference import predictions
 from workers.evaluate.report import report_of
 from workers.models import build
 from workers.schema import FeedbackRecord
-from workers.schema.recipe import Recipe, parse_recipe
+from workers.schema.recipe import parse_recipe
 from workers.schema.records import record_trajectories
 from workers.train.cross_validation import CrossValidation
 
@@ -88,6 +88,15 @@ CASES = {
     "failures": Case("AgentRx and Who & When", "failures", _FROZEN | _STEPS, ("located", "accuracy")),
     "topical-chat": Case("Topical-Chat criteria", "topical_chat", _FROZEN | _TOPICAL, ("scores", "spearman")),
 }
+CASES |= {
+    name.removesuffix("-frozen") + "-linear": replace(
+        case,
+        title=case.title.removesuffix(", frozen") + ", linear",
+        recipe=_FROZEN | case.recipe | {"backbone": "linear"},
+    )
+    for name, case in CASES.items()
+    if not name.endswith("-unfrozen")
+}
 _TABLES = {
     "preference": "Comparisons: accuracy in %",
     "outcome": "Outcomes: AUC",
@@ -107,8 +116,9 @@ def measure(case: Case, *, quick: bool, seed: int, say: Callable[..., None]) -> 
         kept = set(list(tasks)[:_QUICK_TASKS])
         records = [record for record in records if record_trajectories(record)[0].task.id in kept]
         recipe = replace(recipe, epochs=1, folds=2, max_tokens=256)
-    like = None if recipe.unfrozen else build(Recipe())
+    like = None if recipe.unfrozen else build(recipe)
     cache = like.backbone.new_cache(_CACHE_BYTES) if like else None
+    like = None if recipe.backbone == "linear" else like  # it has nothing to share but what it has read
     folds = CrossValidation(recipe, seed, choose_device("auto"), say, cache=cache, like=like)
     found = folds.score_held_out(records)
     report = report_of(found.scored_records, found.validation, criteria={recipe.criterion})

@@ -13,12 +13,18 @@ BASELINES = {
     "shorter": "shorter wins",
     "fewer_steps": "fewer steps wins",
     "ngrams": "n-gram regression",
+    "linear": "linear model",
     "majority": "most frequent label",
     "no_error": "no error",
     "first_step": "first step",
     "last_step": "last step",
     "most_common": "most frequent step",
 }
+_LEARNED = (BASELINES["ngrams"], BASELINES["linear"])
+_LINEAR_ADVICE = (
+    "A linear model of the same data is simpler and faster and not shown to be worse: train with backbone = "
+    "“linear” and deploy that, or let “auto” choose."
+)
 COMPARISONS = "Held-out comparisons"
 SINGLE_SCORES = "Held-out comparisons, by single scores"
 _CAVEATS = ("chance", "unchecked")
@@ -301,9 +307,10 @@ def _summarize_measure(measure: Measure, report: dict[str, Any]) -> ReportSummar
     if unbeaten:
         baseline = unbeaten[0]
         reached = f"“{baseline.name}” has {baseline.shown_value}."
-        kind = "" if baseline.name == BASELINES["ngrams"] else "trivial "
-        return ReportSummary("bad", f"{result}. It is not shown to beat a {kind}baseline: {reached}")
-    has_learned = any(baseline.name == BASELINES["ngrams"] for baseline in measure.baselines)
+        kind = "" if baseline.name in _LEARNED else "trivial "
+        advice = f" {_LINEAR_ADVICE}" if any(each.name == BASELINES["linear"] for each in unbeaten) else ""
+        return ReportSummary("bad", f"{result}. It is not shown to beat a {kind}baseline: {reached}{advice}")
+    has_learned = any(baseline.name in _LEARNED for baseline in measure.baselines)
     beats = f" and beats every {'' if has_learned else 'trivial '}baseline" if measure.baselines else ""
     annotators = _annotators(report) if measure.title == COMPARISONS else ""
     return ReportSummary("good", f"{result}{beats}.{annotators}")

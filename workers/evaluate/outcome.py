@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workers.evaluate.bootstrap import interval, mean_interval, task_count, task_draws
+from workers.evaluate.learned_baselines import LinearScores
 from workers.evaluate.mistakes import Wrong, worst_records
 from workers.evaluate.predictions import ScoredRecord, agent_text_length
 from workers.evaluate.ranks import Numbers, auc, ranks
@@ -16,11 +17,14 @@ from workers.schema import OutcomeRecord
 _MOST = 16  # of the best-of-n curve
 
 
-def outcome_report(scored_records: Sequence[ScoredRecord]) -> dict[str, Any] | None:
+def outcome_report(
+    scored_records: Sequence[ScoredRecord], linear: LinearScores | None = None
+) -> dict[str, Any] | None:
     """{auc, interval, n, successes, within_task, baselines, best_of_n, mistakes}; None without successes and failures.
 
-    within_task: the AUC of pairs of one task only, which no difference between tasks can help. mistakes: failures
-    among the rewards that as many successes would have, and successes below them, the farthest first.
+    linear: one more baseline, where it has all of them. within_task: the AUC of pairs of one task only, which no
+    difference between tasks can help. mistakes: failures among the rewards that as many successes would have, and
+    successes below them, the farthest first.
     """
     found = [scored for scored in scored_records if isinstance(scored.record, OutcomeRecord)]
     positive = np.array([scored.record.success for scored in found], dtype=bool)
@@ -33,7 +37,11 @@ def outcome_report(scored_records: Sequence[ScoredRecord]) -> dict[str, Any] | N
     whole = np.ones((1, len(found)))
     own = float(auc(rewards, positive, whole)[0])
     baselines = {}
-    for name, rule in _rules(found).items():
+    rules = _rules(found)
+    by_linear = [(linear or {}).get(scored.record.trajectory.content_hash) for scored in found]
+    if None not in by_linear:
+        rules["linear"] = np.array([score.raw for score in by_linear if score is not None])
+    for name, rule in rules.items():
         theirs, value = auc(rule, positive, drawn), float(auc(rule, positive, whole)[0])
         baselines[name] = {
             "auc": value,

@@ -20,6 +20,7 @@ from workers.evaluate.calibration import (
     log_loss,
     reliability_curve,
 )
+from workers.evaluate.learned_baselines import LearnedBaselines, LinearScores
 from workers.evaluate.ngram_baseline import NgramRewards
 from workers.evaluate.predictions import ScoredRecord, agent_text_length, expand_rankings
 from workers.evaluate.ranks import spearman
@@ -97,9 +98,9 @@ def predictions(scored_records: Sequence[ScoredRecord], criteria: Collection[str
 
 
 def preference_report(
-    found: Sequence[Prediction], validation: Sequence[Prediction], *, ngrams: NgramRewards | None = None
+    found: Sequence[Prediction], validation: Sequence[Prediction], *, learned: LearnedBaselines | None = None
 ) -> dict[str, Any] | None:
-    """`preference` and `calibration` of a report; None without a strict comparison. ngrams: see `accuracy_report`.
+    """`preference` and `calibration` of a report; None without a strict comparison. learned: see `accuracy_report`.
 
     Accuracy is over strict comparisons (ties and both-bad have no winner to find; they are counted in `ties` and
     `both_bad`); two equal rewards are half right. The temperature is fitted on `validation`.
@@ -109,7 +110,7 @@ def preference_report(
         return None
     margins = np.array([prediction.margin for prediction in strict])
     temperature = fit_temperature([prediction.margin for prediction in validation if prediction.is_strict])
-    preference = accuracy_report(strict, ngrams) | {
+    preference = accuracy_report(strict, learned) | {
         "log_loss": log_loss(margins / temperature),
         "ties": sum(prediction.record.choice == "tie" for prediction in found),
         "both_bad": sum(prediction.record.choice == "both_bad" for prediction in found),
@@ -125,20 +126,23 @@ def preference_report(
     return {"preference": preference, "calibration": calibration}
 
 
-def accuracy_report(strict: Sequence[Prediction], ngrams: NgramRewards | None = None) -> dict[str, Any]:
+def accuracy_report(strict: Sequence[Prediction], learned: LearnedBaselines | None = None) -> dict[str, Any]:
     """{accuracy, interval, n, tasks, baselines, verdict}, the interval by task.
 
-    ngrams: of a regression that was fitted to the model's training data; one more baseline, where it has a reward for
-    both sides of every comparison.
+    learned: fitted to the model's training data; each is a baseline where it has a reward for both sides of every
+    comparison.
     """
+    learned = learned or LearnedBaselines()
     tasks = [prediction.record.a.task.id for prediction in strict]
     right = [correctness(prediction.margin) for prediction in strict]
     accuracy, interval = mean_interval(right, tasks)
     margins: dict[str, Sequence[float]] = {
         name: [_rule_margin(name, prediction) for prediction in strict] for name in BASELINES
     }
-    if learned := _ngram_margins(strict, ngrams or {}):
-        margins["ngrams"] = learned
+    if by_ngrams := _ngram_margins(strict, learned.ngrams):
+        margins["ngrams"] = by_ngrams
+    if by_linear := _linear_margins(strict, learned.linear):
+        margins["linear"] = by_linear
     baselines = {name: _baseline(values, right, tasks) for name, values in margins.items()}
     return {
         "accuracy": accuracy,
@@ -217,10 +221,11 @@ def verdict(baselines: dict[str, dict[str, Any]], tasks: int) -> str:
         "shorter": "shorter-wins",
         "fewer_steps": "fewer-steps-wins",
         "ngrams": "an n-gram regression",
+        "linear": "a linear model",
     }
     unbeaten = [words[name] for name, baseline in baselines.items() if baseline["interval"][0] <= 0]
     if not unbeaten:
-        return f"beats every {'' if 'ngrams' in baselines else 'trivial '}baseline"
+        return f"beats every {'' if {'ngrams', 'linear'} & set(baselines) else 'trivial '}baseline"
     return f"does not beat {' and '.join(unbeaten)}"
 
 
@@ -232,6 +237,17 @@ def _ngram_margins(strict: Sequence[Prediction], ngrams: NgramRewards) -> list[f
         if a is None or b is None:
             return []
         margins.append(a - b if record.choice == "a" else b - a)
+    return margins
+
+
+def _linear_margins(strict: Sequence[Prediction], linear: LinearScores) -> list[float]:
+    """The same."""
+    margins = []
+    for record in (prediction.record for prediction in strict):
+        a, b = (linear.get(side.content_hash) for side in (record.a, record.b))
+        if a is None or b is None:
+            return []
+        margins.append(a.raw - b.raw if record.choice == "a" else b.raw - a.raw)
     return margins
 
 

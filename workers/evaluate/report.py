@@ -8,8 +8,8 @@ import numpy as np
 
 from workers.evaluate.annotators import annotator_report
 from workers.evaluate.diagnostics import findings
+from workers.evaluate.learned_baselines import LearnedBaselines
 from workers.evaluate.mistakes import worst_mistakes
-from workers.evaluate.ngram_baseline import NgramRewards
 from workers.evaluate.outcome import outcome_report
 from workers.evaluate.predictions import RecordScorer, ScoredRecord, agent_text_length, score_records
 from workers.evaluate.preference import Prediction, predictions, preference_report
@@ -27,14 +27,14 @@ def evaluate(
     test: Sequence[FeedbackRecord],
     *,
     validation: Sequence[FeedbackRecord] = (),
-    ngrams: NgramRewards | None = None,
+    learned: LearnedBaselines | None = None,
 ) -> dict[str, Any]:
     """The report on `test`; temperature and thresholds are fitted on `validation`. What does not apply is null.
 
-    ngrams: what a regression on the same training data gives the comparisons of `test`.
+    learned: what models of the same training data give the records of `test`, and of `validation` where they have one.
     """
     started = time.monotonic()
-    report = report_of(scorer(test), scorer(validation), criteria=scorer.model.compared_by, ngrams=ngrams)
+    report = report_of(scorer(test), scorer(validation), criteria=scorer.model.compared_by, learned=learned)
     return report | {"seconds": time.monotonic() - started}
 
 
@@ -43,24 +43,25 @@ def report_of(
     validation: Sequence[ScoredRecord],
     *,
     criteria: Collection[str | None],
-    ngrams: NgramRewards | None = None,
+    learned: LearnedBaselines | None = None,
 ) -> dict[str, Any]:
     """The same, of what was scored before."""
+    learned = learned or LearnedBaselines()
     found = predictions(scored_records, criteria)
-    measured = preference_report(found, predictions(validation, criteria), ngrams=ngrams)
+    measured = preference_report(found, predictions(validation, criteria), learned=learned)
     report = {
         "annotators": annotator_report(found),
         "preference": measured and measured["preference"],
         "calibration": measured and measured["calibration"],
-        "outcome": outcome_report(scored_records),
-        "steps": steps_report(scored_records, validation),
-        "scores": scores_report(scored_records),
+        "outcome": outcome_report(scored_records, learned.linear),
+        "steps": steps_report(scored_records, validation, learned.linear),
+        "scores": scores_report(scored_records, learned.linear),
         "length_correlation": length_correlation(scored_records),
         "truncated": _truncated(scored_records),
         "mistakes": worst_mistakes(found),
     }
     if any(scored.compared for scored in (*scored_records, *validation)):
-        report |= {"generative": verdict_report(found, ngrams), "position": position_report(found)}
+        report |= {"generative": verdict_report(found, learned), "position": position_report(found)}
     return report | {"findings": findings(report)}
 
 

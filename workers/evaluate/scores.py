@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.evaluate.bootstrap import statistic_interval, task_count
+from workers.evaluate.learned_baselines import LinearScores
 from workers.evaluate.mistakes import worst_records
 from workers.evaluate.predictions import ScoredRecord, agent_text_length
 from workers.evaluate.ranks import Numbers, ranks, spearman
@@ -19,14 +20,17 @@ _DRAWS = 300
 _SHOWN = 3  # by a criterion
 
 
-def scores_report(scored_records: Sequence[ScoredRecord]) -> dict[str, Any] | None:
+def scores_report(
+    scored_records: Sequence[ScoredRecord], linear: LinearScores | None = None
+) -> dict[str, Any] | None:
     """{spearman, interval, n, by_judges, baselines, criteria: {name: {spearman, interval, n, mistakes}}}; None without
     scores.
 
     Spearman's correlation, over the mean score of each trajectory by a criterion. spearman: the mean over
     criteria; a criterion the model has a score for is measured by that score, any other by the reward. Where people and
     judges scored a trajectory by a criterion, only people count; by_judges: of n, those that only judges scored.
-    mistakes: those whose two places among the others are farthest apart.
+    linear: one more baseline, where it has all of them. mistakes: those whose two places among the others are farthest
+    apart.
     """
     groups = {name: rows for name, rows in _rows_by_criterion(scored_records).items() if _varies(name, rows)}
     if not groups:
@@ -52,7 +56,11 @@ def scores_report(scored_records: Sequence[ScoredRecord]) -> dict[str, Any] | No
 
     every = np.arange(len(rows))
     baselines = {}
-    for name, rule in (("longer", lengths), ("shorter", -lengths)):
+    rules = {"longer": lengths, "shorter": -lengths}
+    by_linear = [_linear_score(name, row, linear or {}) for name, some in groups.items() for row, _ in some]
+    if None not in by_linear:
+        rules["linear"] = np.array(by_linear, dtype=float)
+    for name, rule in rules.items():
         baselines[name] = {
             "spearman": over_criteria(rule, every) or 0.0,
             "difference": gain(rule, every),
@@ -121,6 +129,11 @@ def _on_scale(scored: ScoredRecord, place: float) -> float:
 
 def _predicted_scores(name: str, rows: Sequence[_Row]) -> Numbers:
     return np.array([row.scores[0].criteria.get(name, row.scores[0].raw) for row, _ in rows])
+
+
+def _linear_score(name: str, row: ScoredRecord, linear: LinearScores) -> float | None:
+    score = linear.get(row.record.trajectory.content_hash)
+    return None if score is None else score.criteria.get(name, score.raw)
 
 
 def _mean_scores(rows: Sequence[_Row]) -> Numbers:

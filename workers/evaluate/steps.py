@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workers.evaluate.bootstrap import difference_interval, mean_interval, statistic_interval, task_count
+from workers.evaluate.learned_baselines import LinearScores
 from workers.evaluate.mistakes import Wrong, worst_records
 from workers.evaluate.predictions import ScoredRecord
 from workers.models import ModelScore
@@ -18,7 +19,9 @@ Found = tuple[int | None, int | None]  # first error: true, predicted; None is "
 
 
 def steps_report(
-    scored_records: Sequence[ScoredRecord], validation: Sequence[ScoredRecord]
+    scored_records: Sequence[ScoredRecord],
+    validation: Sequence[ScoredRecord],
+    linear: LinearScores | None = None,
 ) -> dict[str, Any] | None:
     """{first_error_accuracy, interval, f1, f1_interval, n, errors, threshold, baselines, located, labels, mistakes};
     None without labels.
@@ -26,7 +29,7 @@ def steps_report(
     A step is called an error where its score (P(good) with a label head, else the step reward) is below the threshold
     that is best on `validation`. f1: ProcessBench (arXiv 2412.06559), section 3.2. located: of the trajectories with an
     error, whether the step with the lowest score is the first one, as Who&When (arXiv 2505.00212) asks. mistakes: first
-    errors not found, the surest first.
+    errors not found, the surest first. linear: one more baseline, where it has all of them.
     """
     labelled = [scored for scored in scored_records if isinstance(scored.record, StepLabelRecord)]
     if not labelled:
@@ -56,8 +59,8 @@ def steps_report(
         "tasks": task_count(tasks),
         "errors": sum(true is not None for true, _ in found),
         "threshold": threshold,
-        "baselines": _baselines(firsts, known, right, tasks),
-        "located": _located(firsts, known),
+        "baselines": _baselines(firsts, known, right, tasks, _linear_firsts(firsts, known, linear or {})),
+        "located": _located(firsts, known, linear or {}),
         "mistakes": worst_records(
             _wrong(scored, threshold, *each) for scored, each in zip(firsts, found, strict=True)
         ),
@@ -77,17 +80,42 @@ def _wrong(scored: ScoredRecord, threshold: float, true: int | None, predicted: 
     return missed if np.isfinite(missed) else 0.0, scored, true, predicted
 
 
-def _located(firsts: Sequence[ScoredRecord], known: Sequence[ScoredRecord]) -> dict[str, Any] | None:
+def _located(
+    firsts: Sequence[ScoredRecord], known: Sequence[ScoredRecord], linear: LinearScores
+) -> dict[str, Any] | None:
     wrong = [scored for scored in firsts if _true(scored) is not None]
     if not wrong:
         return None
     tasks = [scored.task for scored in wrong]
     right = [float(_weakest(scored) == _true(scored)) for scored in wrong]
     accuracy, interval = mean_interval(right, tasks)
-    baselines = _baselines(wrong, [scored for scored in known if _true(scored) is not None], right, tasks)
+    known = [scored for scored in known if _true(scored) is not None]
+    scores = _scores_of(wrong, linear)
+    weakest = None if scores is None else [steps.index(min(steps)) for steps in scores]
+    baselines = _baselines(wrong, known, right, tasks, weakest)
     del baselines["no_error"]
     counts = {"n": len(wrong), "tasks": task_count(tasks)}
     return {"accuracy": accuracy, "interval": interval, **counts, "baselines": baselines}
+
+
+def _scores_of(records: Sequence[ScoredRecord], linear: LinearScores) -> list[list[float]] | None:
+    """By record and step; None where one is not known."""
+    found = [linear.get(scored.record.trajectory.content_hash) for scored in records]
+    return (
+        None if None in found or not found else [step_scores(score) for score in found if score is not None]
+    )
+
+
+def _linear_firsts(
+    firsts: Sequence[ScoredRecord], known: Sequence[ScoredRecord], linear: LinearScores
+) -> list[int | None] | None:
+    """Its first errors, by the threshold that is best for it on `known`, as for the model."""
+    scores = _scores_of(firsts, linear)
+    if scores is None or _scores_of(known, linear) is None:
+        return None
+    own = [ScoredRecord(scored.record, (linear[scored.record.trajectory.content_hash],)) for scored in known]
+    threshold = best_threshold(own)
+    return [first_below(steps, threshold) for steps in scores]
 
 
 def _weakest(scored: ScoredRecord) -> int:
@@ -154,15 +182,20 @@ def _true(scored: ScoredRecord) -> int | None:
 
 
 def _baselines(
-    firsts: Sequence[ScoredRecord], known: Sequence[ScoredRecord], right: list[float], tasks: list[str]
+    firsts: Sequence[ScoredRecord],
+    known: Sequence[ScoredRecord],
+    right: list[float],
+    tasks: list[str],
+    linear: Sequence[int | None] | None,
 ) -> dict[str, Any]:
-    """Rules that look at no text: always the same place, or no error at all."""
+    """Rules that look at no text: always the same place, or no error at all; and what a linear model says."""
     common = Counter(map(_true, known or firsts)).most_common(1)[0][0]
     rules: dict[str, list[int | None]] = {
         "no_error": [None] * len(firsts),
         "first_step": [0] * len(firsts),
         "last_step": [len(scored.record.trajectory.agent_steps) - 1 for scored in firsts],
         "most_common": [common] * len(firsts),
+        **({} if linear is None else {"linear": [*linear]}),
     }
     out = {}
     for name, guesses in rules.items():

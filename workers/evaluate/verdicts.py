@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from workers.evaluate.bootstrap import difference_interval, mean_interval
-from workers.evaluate.ngram_baseline import NgramRewards
+from workers.evaluate.learned_baselines import LearnedBaselines
 from workers.evaluate.preference import Prediction, accuracy_report, correctness
 
 
-def verdict_report(found: Sequence[Prediction], ngrams: NgramRewards | None = None) -> dict[str, Any] | None:
+def verdict_report(
+    found: Sequence[Prediction], learned: LearnedBaselines | None = None
+) -> dict[str, Any] | None:
     """{pairwise, pointwise, difference, interval} on the same comparisons with the same target; None without any.
 
     Over the strict comparisons that the model judged together. pairwise: `accuracy_report` of the mean probability of
@@ -34,8 +36,8 @@ def verdict_report(found: Sequence[Prediction], ngrams: NgramRewards | None = No
     )
     pairwise = {"consistency": consistency, "consistency_interval": consistency_interval}
     return {
-        "pairwise": accuracy_report(strict, ngrams) | pairwise,
-        "pointwise": accuracy_report(alone, ngrams),
+        "pairwise": accuracy_report(strict, learned) | pairwise,
+        "pointwise": accuracy_report(alone, learned),
         "difference": difference,
         "interval": interval,
     }

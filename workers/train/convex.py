@@ -143,7 +143,7 @@ class ConvexTrainer:
 
     def _choose_variance(self) -> float:
         """That of the lowest mean loss on held-out tasks. Once a weaker penalty is worse, weaker ones are not tried."""
-        indices = _spread(range(len(self.examples)), _MOST_CHOOSING)
+        indices = spread(range(len(self.examples)), _MOST_CHOOSING)
         task = [self.examples.items[index].task for index in indices]
         fold_of = {name: place % _FOLDS for place, name in enumerate(sorted(set(task), key=_digest))}
         if len(fold_of) < _FEWEST_TASKS:
@@ -241,7 +241,7 @@ def _conjugate_gradients(curved: Any, wanted: Tensor) -> Tensor:
     return found
 
 
-def _spread(indices: Sequence[int], most: int) -> Sequence[int]:
+def spread(indices: Sequence[int], most: int) -> Sequence[int]:
     """At most so many of them, from all over."""
     if len(indices) <= most:
         return indices

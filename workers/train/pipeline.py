@@ -17,6 +17,7 @@ from workers.device import choose_device, peak_memory
 from workers.errors import RewardError
 from workers.evaluate import RecordScorer, evaluate
 from workers.evaluate.diagnostics import with_leaks
+from workers.evaluate.learned_baselines import LearnedBaselines
 from workers.evaluate.ngram_baseline import ngram_rewards
 from workers.evaluate.report import report_of
 from workers.json_files import write_json
@@ -41,6 +42,7 @@ from workers.train.distributed.group import ProcessGroup
 from workers.train.events import EventLogWriter, Report, no_report
 from workers.train.learnt_reliability import estimate_reliabilities, needs_estimate, recipe_of_folds
 from workers.train.limits import TrainingLimits, TrainingStopped
+from workers.train.linear_baseline import linear_scores
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.older_checkpoints import FIRST, recipe_as_begun
 from workers.train.parent_model import Parent, read_parent
@@ -377,7 +379,16 @@ class TrainingPipeline:
             RecordScorer(loaded),
             splits["test"],
             validation=splits["validation"],
-            ngrams=ngram_rewards(known, splits["test"], loaded.compared_by, check=self._check_stop),
+            learned=LearnedBaselines(
+                ngram_rewards(known, splits["test"], loaded.compared_by, check=self._check_stop),
+                linear_scores(
+                    self.recipe,
+                    splits["train"],
+                    [*splits["test"], *splits["validation"]],
+                    seed=self.config.seed,
+                    stop=self.stop,
+                ),
+            ),
         )
         seen = chain(splits["train"], self.parent.seen() if self.parent is not None else ())
         leaks = find_contamination(seen, splits["test"]) | {
@@ -405,7 +416,7 @@ class TrainingPipeline:
             found.scored_records,
             found.validation,
             criteria={self.recipe.criterion},
-            ngrams=folds.ngram_rewards(records, self._check_stop),
+            learned=LearnedBaselines(folds.ngram_rewards(records, self._check_stop)),
         )
         return report | {"folds": self.recipe.folds}
 

@@ -3,6 +3,7 @@ import random
 import pytest
 
 from workers.evaluate import ngram_baseline
+from workers.evaluate.learned_baselines import LearnedBaselines
 from workers.evaluate.ngram_baseline import MIN_COMPARISONS, ngram_rewards
 from workers.evaluate.preference import Prediction, preference_report
 from workers.schema import Part, PreferenceRecord, RankingRecord, Step, Task, Trajectory
@@ -122,12 +123,14 @@ def test_a_model_below_the_regression_is_told_so() -> None:
         )
         for place, record in enumerate(held_out)
     ]
-    report = preference_report(found, [], ngrams=ngram_rewards(training, held_out, {None}))
+    report = preference_report(found, [], learned=LearnedBaselines(ngram_rewards(training, held_out, {None})))
     assert report is not None
     baseline = report["preference"]["baselines"]["ngrams"]
     assert baseline["accuracy"] == 1.0 and baseline["difference"] == pytest.approx(-0.5)
     assert baseline["interval"][1] < 0
     assert "an n-gram regression" in report["preference"]["verdict"]
-    without = preference_report(found, [], ngrams=ngram_rewards(training, held_out[1:], {None}))
+    without = preference_report(
+        found, [], learned=LearnedBaselines(ngram_rewards(training, held_out[1:], {None}))
+    )
     assert without is not None
     assert "ngrams" not in without["preference"]["baselines"]  # one comparison has no rewards

@@ -9,6 +9,7 @@ import torch
 from workers.errors import RewardError
 from workers.evaluate import RecordScorer, evaluate
 from workers.evaluate.diagnostics import with_leaks
+from workers.evaluate.learned_baselines import LearnedBaselines
 from workers.evaluate.ngram_baseline import ngram_rewards
 from workers.models import Lineage, load_scorer, save_generative
 from workers.models.generative.model import GenerativeModel, build_writer
@@ -123,8 +124,8 @@ def _evaluated(
     events(message="evaluating on the test split")
     scorer = RecordScorer(load_scorer(folder / "model", device=device))
     known = [*splits["train"], *splits["validation"]]
-    ngrams = ngram_rewards(known, splits["test"], scorer.model.compared_by)
-    report = evaluate(scorer, splits["test"], validation=splits["validation"], ngrams=ngrams)
+    learned = LearnedBaselines(ngram_rewards(known, splits["test"], scorer.model.compared_by))
+    report = evaluate(scorer, splits["test"], validation=splits["validation"], learned=learned)
     leaks = find_contamination(splits["train"], splits["test"]) | {"unknown": []}
     return with_leaks(report, leaks)
 

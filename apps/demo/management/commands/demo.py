@@ -104,7 +104,8 @@ class Command(TouchstoneCommand):
             self.say(f"    a single annotator         {annotators['leave_one_out']:6.1%}")
         for name, rule in found["baselines"].items():
             low, high = rule["interval"]
-            wins = "n-gram regression" if name == "ngrams" else f"{name.replace('_', ' ')} wins"
+            learned = {"ngrams": "n-gram regression", "linear": "linear model"}
+            wins = learned.get(name, f"{name.replace('_', ' ')} wins")
             beaten = f"the model is {rule['difference']:+.1%} [{low:+.1%}, {high:+.1%}]"
             self.say(f"  {wins:28} {rule['accuracy']:6.1%}   {beaten}")
         self.say(f"Verdict on the model: {found['verdict']}.")

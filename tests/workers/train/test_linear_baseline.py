@@ -1,0 +1,113 @@
+"""The linear model that other models have to beat, in every part of a report."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.workers.conftest import preference, trajectory
+from workers.evaluate.learned_baselines import LearnedBaselines
+from workers.evaluate.predictions import ScoredRecord
+from workers.evaluate.report import report_of
+from workers.models import ModelScore
+from workers.schema import OutcomeRecord, RatingRecord, StepLabelRecord
+from workers.schema.recipe import parse_recipe
+from workers.train.linear_baseline import linear_scores
+from workers.train.pipeline import train
+
+pytestmark = pytest.mark.ml
+
+
+def scored(record, value: float) -> ScoredRecord:
+    return ScoredRecord(record, (ModelScore(value, 0.0, None, (value,)),))
+
+
+class TestReport:
+    """A model that is always wrong next to a linear one that is always right."""
+
+    @pytest.fixture
+    def runs(self) -> list:
+        return [trajectory(f"run {number}", task=f"t{number}") for number in range(24)]
+
+    @pytest.fixture
+    def linear(self, runs) -> LearnedBaselines:
+        return LearnedBaselines(
+            linear={
+                run.content_hash: ModelScore(float(n % 2), 0.0, None, (n % 2 - 0.5,))
+                for n, run in enumerate(runs)
+            }
+        )
+
+    def test_outcomes(self, runs, linear) -> None:
+        records = [
+            scored(OutcomeRecord(trajectory=run, success=n % 2 == 1), -n % 2) for n, run in enumerate(runs)
+        ]
+        found = report_of(records, [], criteria={None}, learned=linear)["outcome"]["baselines"]["linear"]
+        assert (found["auc"], found["difference"]) == (1.0, 0.0)
+        wrong = [scored(each.record, 1.0 - n % 2) for n, each in enumerate(records)]
+        found = report_of(wrong, [], criteria={None}, learned=linear)["outcome"]["baselines"]["linear"]
+        assert (found["auc"], found["difference"]) == (1.0, -1.0)
+
+    def test_ratings(self, runs, linear) -> None:
+        records = [
+            scored(RatingRecord(trajectory=run, rating=float(n % 2), scale=(0.0, 1.0), annotator="a"), n % 2)
+            for n, run in enumerate(runs)
+        ]
+        wrong = [scored(each.record, 1.0 - n % 2) for n, each in enumerate(records)]
+        found = report_of(wrong, [], criteria={None}, learned=linear)["scores"]["baselines"]["linear"]
+        assert found["spearman"] == pytest.approx(1.0)
+        assert found["difference"] == pytest.approx(-2.0)
+
+    def test_first_errors_by_its_own_threshold(self, runs, linear) -> None:
+        records = [
+            scored(
+                StepLabelRecord(
+                    trajectory=run,
+                    has_first_error=True,
+                    first_error=None if n % 2 else 0,
+                    annotator="a",
+                ),
+                0.5 - n % 2,
+            )
+            for n, run in enumerate(runs)
+        ]
+        steps = report_of(records, records, criteria={None}, learned=linear)["steps"]
+        assert steps["baselines"]["linear"]["accuracy"] == 1.0
+        assert steps["located"]["baselines"]["linear"]["accuracy"] == 1.0
+
+    def test_what_it_does_not_have_is_no_baseline(self, runs, linear) -> None:
+        other = [*runs, trajectory("unknown", task="u")]
+        records = [
+            scored(OutcomeRecord(trajectory=run, success=n % 2 == 1), n) for n, run in enumerate(other)
+        ]
+        baselines = report_of(records, [], criteria={None}, learned=linear)["outcome"]["baselines"]
+        assert set(baselines) == {"longer", "shorter", "fewer_steps"}
+
+
+class TestScores:
+    def test_it_learns_from_the_same_records(self) -> None:
+        training, held_out = ([preference(n) for n in part] for part in (range(40), range(40, 60)))
+        found = linear_scores(parse_recipe({}), training, held_out, seed=0)
+        right = [
+            (found[record.a.content_hash].raw > found[record.b.content_hash].raw) == (record.choice == "a")
+            for record in held_out
+        ]
+        assert all(right)
+
+    @pytest.mark.parametrize("backbone", ["linear", "features"])
+    def test_none_for_what_is_linear_itself_or_has_no_words(self, backbone) -> None:
+        assert linear_scores(parse_recipe({"backbone": backbone}), [preference(0)], [], seed=0) == {}
+
+    def test_none_where_nothing_can_be_learnt(self) -> None:
+        assert (
+            linear_scores(parse_recipe({"objective": "outcome"}), [preference(0)], [preference(1)], seed=0)
+            == {}
+        )
+
+
+def test_a_report_names_it(run_directory, tiny_recipe) -> None:
+    records = [preference(number) for number in range(48)]
+    splits = {"train": records[:24], "validation": records[24:30], "test": records[30:]}
+    report = train(run_directory(replace(tiny_recipe, epochs=1), splits=splits))
+    linear = report["preference"]["baselines"]["linear"]
+    assert linear["accuracy"] == 1.0
+    assert "a linear model" in report["preference"]["verdict"]
