@@ -7,13 +7,22 @@ from typing import Any
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
+from apps.datasets.models import DatasetVersion
 from apps.training.models import Recipe as NamedRecipe
 from apps.training.models import TrainingRun
 from apps.training.pretrained import check_names, with_names
 from workers.errors import RewardError
-from workers.schema.recipe import Recipe, builtin_recipes, parse_recipe, recipe_to_dict, searched_recipe
+from workers.schema.recipe import AUTO, Recipe, builtin_recipes, parse_recipe, recipe_to_dict, searched_recipe
 from workers.schema.recipe_keys import parse_new_recipe, without_unread_keys
 
+# Of a dataset without comparisons: what `auto` learns, by the kind of its records.
+_OBJECTIVE_OF = {
+    "ranking": "plackett_luce",
+    "rating": "regression",
+    "rubric": "regression",
+    "step": "process",
+    "outcome": "outcome",
+}
 _DECIDING = ("objective", "backbone", "decoder", "lora_rank", "heads_only")  # on which other defaults depend
 
 
@@ -63,6 +72,18 @@ def named(project: Project, name: str) -> NamedChoice:
         known = [*builtin, *NamedRecipe.objects.filter(project=project).values_list("name", flat=True)]
         raise NotFound(f"There is no recipe {name!r}; available: {', '.join(known)}.", pointer="/recipe")
     return NamedChoice(name, builtin[name])
+
+
+def for_dataset(chosen: NamedChoice, dataset_version: DatasetVersion) -> NamedChoice:
+    """`auto` learns from what the dataset has: its comparisons, or else the only other kind, or all kinds together."""
+    if chosen.name != AUTO or dataset_version.usable_pairs >= 2:
+        return chosen
+    kinds = [kind for kind, count in dataset_version.records.items() if count]
+    objectives = {_OBJECTIVE_OF[kind] for kind in kinds if kind in _OBJECTIVE_OF}
+    if not objectives:
+        return chosen
+    objective = objectives.pop() if len(objectives) == 1 else "joint"
+    return NamedChoice(AUTO, check({"objective": objective, "search": list(chosen.recipe.search)}))
 
 
 def trained_recipe(run: TrainingRun) -> dict[str, Any]:

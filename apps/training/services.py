@@ -61,7 +61,7 @@ def start_run(
     if not 0 <= seed <= MAX_SEED:
         raise DomainError(f"seed must be between 0 and {MAX_SEED}, not {seed}.", pointer="/seed")
     tracker_options = check_tracker_options(track, project=track_project, weights=track_weights)
-    chosen = recipes.choose(project, recipe)
+    chosen = recipes.for_dataset(recipes.choose(project, recipe), dataset_version)
     _require_enough(dataset_version, chosen.values["objective"])
     _require_parent(parent, project, chosen.recipe)
     run = TrainingRun.objects.create(

@@ -3,9 +3,10 @@
 import pytest
 
 from apps.core.errors import DomainError
+from apps.datasets.models import DatasetVersion
 from apps.training import services
 from apps.training.models import Recipe
-from apps.training.recipes import as_toml, check, choose
+from apps.training.recipes import as_toml, check, choose, for_dataset
 from workers.schema.recipe import parse_recipe, recipe_to_dict
 
 
@@ -38,3 +39,24 @@ def test_a_stored_recipe_with_a_key_without_effect_is_used_and_a_new_one_refused
     form_text = as_toml(choose(project, "old").values)
     assert form_text == "epochs = 3\n"
     assert check(form_text).epochs == 3
+
+
+@pytest.mark.parametrize(
+    ("pairs", "records", "objective"),
+    [
+        (2, {"pairwise": 2, "outcome": 90}, "bradley_terry"),
+        (0, {"outcome": 90}, "outcome"),
+        (0, {"rating": 4, "rubric": 9}, "regression"),
+        (1, {"pairwise": 1, "step": 50}, "process"),
+        (0, {"ranking": 20, "comment": 3}, "plackett_luce"),
+        (0, {"outcome": 20, "step": 3}, "joint"),
+        (0, {"comment": 3}, "bradley_terry"),  # which is refused in the words of any other recipe
+    ],
+)
+def test_auto_learns_from_what_there_is(project, pairs, records, objective) -> None:
+    dataset_version = DatasetVersion(usable_pairs=pairs, records=records)
+    chosen = for_dataset(choose(project, "auto"), dataset_version)
+    assert (chosen.name, chosen.recipe.objective) == ("auto", objective)
+    assert chosen.recipe.search == ("linear", "frozen", "unfrozen")
+    named = choose(project, "bradley-terry")
+    assert for_dataset(named, dataset_version) is named

@@ -42,7 +42,7 @@ def test_an_unknown_key_is_named_with_its_pointer(dataset_version: DatasetVersio
 
 def test_an_unknown_recipe_lists_those_there_are(dataset_version: DatasetVersion) -> None:
     services.save_recipe(project=dataset_version.project, name="ours", toml="epochs = 2", by=None)
-    with pytest.raises(NotFound, match=r"available: bradley-terry, .*ours"):
+    with pytest.raises(NotFound, match=r"available: auto, bradley-terry, .*ours"):
         start(dataset_version, recipe="theirs")
     assert start(dataset_version, recipe="ours").recipe["epochs"] == 2
 

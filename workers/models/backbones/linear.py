@@ -139,7 +139,7 @@ class LinearBackbone(Backbone):
         flat = _with_starts(flat, start, rows.counts).to(device)
         return States(flat, rows.counts, (0,) * len(batch))
 
-    def _read(self, rows: "Rows") -> Tensor:
+    def _read(self, rows: "DesignRows") -> Tensor:
         """[steps, heads, outputs] of the features of each step, on the CPU, where sparse products are."""
         heads, outputs = self.readout.heads, self.readout.outputs
         common = _Product.apply(rows.matrix, self.weight.cpu()).unsqueeze(1)
@@ -196,7 +196,7 @@ def _channel(
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class DesignRows:
     """matrix: [steps of all items, known features] sparse. unseen: [steps, UNSEEN], the other features, hashed again.
     structure: [steps, numbers]. counts: steps by item. known: the features of `matrix`."""
 
@@ -218,7 +218,7 @@ class DesignMatrix:
         self._steps = 0
         self._entries: list[_Entries] = []
         self._structure: list[Floats] = []
-        self._chosen: dict[tuple[int, tuple[bytes, ...]], Rows] = {}
+        self._chosen: dict[tuple[int, tuple[bytes, ...]], DesignRows] = {}
 
     def add(self, batch: Sequence[StepTexts]) -> None:
         columns, values, lengths = [], [], []
@@ -244,7 +244,7 @@ class DesignMatrix:
         entries, _ = self._of(batch)
         return np.unique(entries.columns).astype(np.int64)
 
-    def rows(self, batch: Sequence[StepTexts], known: NDArray[np.int64]) -> Rows:
+    def rows(self, batch: Sequence[StepTexts], known: NDArray[np.int64]) -> DesignRows:
         """Of these items, in this order; what is not there yet is added. known: the features of the model, ascending.
 
         The last few batches are kept as they are.
@@ -257,7 +257,7 @@ class DesignMatrix:
             place[known] = np.arange(len(known))
             found = place[entries.columns]
             counts = tuple(len(item.said) for item in batch)
-            kept = Rows(
+            kept = DesignRows(
                 entries.matrix(found >= 0, found, len(known)),
                 entries.matrix(found < 0, entries.columns % UNSEEN, UNSEEN),
                 structure,
