@@ -28,6 +28,7 @@ ALLOWED = {
     "workers/induce/metric_report.py": _ONE_CLASS,
     "workers/induce/comment_points.py": "200,000 characters, without long whitespace, which its look-behinds need",
     "workers/prompts/templates.py": f"looks for lone surrogates, which RE2 cannot read; {_ONE_CLASS}",
+    "workers/text/word_deletion.py": f"a megabyte of a text; {_ONE_CLASS}",
     "workers/text/overlap.py": f"a megabyte of a text; words, and their decimals, which are {_ONE_CLASS}",
     "workers/schema/decode.py": f"looks for lone surrogates, which RE2 cannot read; {_ONE_CLASS}",
 }

@@ -45,15 +45,20 @@ def dry_run(
     artifacts: Mapping[str, str],
     judges: Mapping[str, int],
     trajectory_ids: Sequence[str],
+    reasons: bool = False,
     timeout: float = 240.0,
 ) -> list[dict[str, Any]]:
-    """Results of stored trajectories by a spec that is not deployed. Raises RewardServiceError."""
+    """Results of stored trajectories by a spec that is not deployed. Raises RewardServiceError.
+
+    reasons: each with what moved it; the spec then needs a linear model.
+    """
     caller = Caller(settings.REWARDS_ADDRESS, lambda: make_token(project.slug), retries=ONCE, timeout=timeout)
     body = {
         "spec": dict(spec),
         "artifacts": dict(artifacts),
         "judges": dict(judges),
         "trajectory_ids": list(trajectory_ids),
+        "reasons": reasons,
     }
     try:
         results: list[dict[str, Any]] = caller.call("POST", "/internal/dry-run", json=body)["results"]

@@ -8,6 +8,7 @@ urlpatterns = [
     path("node/", views.project_node, name="project-node"),
     path("compose/", views.endpoint_compose, name="endpoint-compose"),
     path("deploy/", views.endpoint_deploy, name="endpoint-deploy"),
+    path("reasons/<int:pk>/", views.trajectory_reasons, name="trajectory-reasons"),
     path("<slug:name>/", views.endpoint_detail, name="endpoint-detail"),
     path("<slug:name>/state/", views.endpoint_state, name="endpoint-state"),
     path("<slug:name>/try/", views.endpoint_try, name="endpoint-try"),

@@ -8,7 +8,7 @@ from touchstone_client.retries import Retries
 from touchstone_client.rewards import AsyncRewardClient, RewardClient
 from touchstone_client.trajectories import Ingested, ingest
 from touchstone_client.trl import trl_reward, trl_reward_async
-from touchstone_client.values import Comparison, Item, Ranking, Result, Scores
+from touchstone_client.values import Comparison, Item, Ranking, Reason, Result, Scores
 from touchstone_client.verl import verl_compute_score, verl_compute_score_sync
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Item",
     "Pool",
     "Ranking",
+    "Reason",
     "Refused",
     "Result",
     "Retries",

@@ -25,6 +25,7 @@ from touchstone_client.values import (
 )
 
 logger = logging.getLogger("touchstone_client")
+MOST_WITH_REASONS = 32  # items of a request that the service gives reasons for
 
 
 class _Requests:
@@ -78,8 +79,9 @@ class _Requests:
         del body["inputs"]
         return body | {"groups": [[dict(item) for item in group] for group in groups]}
 
-    def pages(self, items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-        yield from (items[start : start + self.batch] for start in range(0, max(len(items), 1), self.batch))
+    def pages(self, items: Sequence[Item], *, reasons: bool) -> Iterator[Sequence[Item]]:
+        size = min(self.batch, MOST_WITH_REASONS) if reasons else self.batch
+        yield from (items[start : start + size] for start in range(0, max(len(items), 1), size))
 
 
 class RewardClient:
@@ -116,15 +118,22 @@ class RewardClient:
         steps: bool = True,
         uncertainty: bool = True,
         criteria: Sequence[str] | None = None,
+        reasons: bool = False,
         version: int | None = None,
         policy_version: str | None = None,
     ) -> Scores:
         """A result for each item, in order. criteria: names of those the model was trained on, or texts of new ones.
 
+        reasons: each result tells which words and events moved it, where the endpoint has a linear model.
         version: refuse to be answered by another revision.
         """
         options = self._requests.options(
-            version, policy_version, criteria=criteria, steps=steps, uncertainty=uncertainty
+            version,
+            policy_version,
+            criteria=criteria,
+            steps=steps,
+            uncertainty=uncertainty,
+            reasons=reasons or None,
         )
         return self._paged("score", items, options)
 
@@ -193,7 +202,7 @@ class RewardClient:
     ) -> Scores:
         """All pages by the version that answered the first one."""
         pages: list[Scores] = []
-        for page in self._requests.pages(items):
+        for page in self._requests.pages(items, reasons=bool(options.get("reasons"))):
             pinned = {"version": pages[0].version} if pages else {}
             try:
                 reply = self._call(verb, self._requests.body(page, **{**options, **pinned}))
@@ -237,11 +246,17 @@ class AsyncRewardClient:
         steps: bool = True,
         uncertainty: bool = True,
         criteria: Sequence[str] | None = None,
+        reasons: bool = False,
         version: int | None = None,
         policy_version: str | None = None,
     ) -> Scores:
         options = self._requests.options(
-            version, policy_version, criteria=criteria, steps=steps, uncertainty=uncertainty
+            version,
+            policy_version,
+            criteria=criteria,
+            steps=steps,
+            uncertainty=uncertainty,
+            reasons=reasons or None,
         )
         return await self._paged("score", items, options)
 
@@ -305,7 +320,7 @@ class AsyncRewardClient:
     ) -> Scores:
         """All pages by the version that answered the first one."""
         pages: list[Scores] = []
-        for page in self._requests.pages(items):
+        for page in self._requests.pages(items, reasons=bool(options.get("reasons"))):
             pinned = {"version": pages[0].version} if pages else {}
             try:
                 reply = await self._call(verb, self._requests.body(page, **{**options, **pinned}))

@@ -14,6 +14,21 @@ Item = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """What moved a reward. by: how much it adds to its component, before transforms.
+
+    kind: `word`, of which the agent wrote `text`, `count` times; by: the reward less the reward without it. Or
+    `event`, a named property of steps, `text`. steps: the agent steps; () for a word that is in several.
+    """
+
+    kind: str
+    text: str
+    by: float
+    steps: tuple[int, ...] = ()
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One item's reward.
 
@@ -21,6 +36,7 @@ class Result:
     transforms included. raw, baseline, steps: the model's own units; steps by agent_step, summing to raw - baseline
     for the aggregations `value` and `sum`. std: the ensemble's disagreement, on the reward scale. critiques: of
     judges, by component, where they were requested. task_tokens: what the task was cut to, if it was (`task_cut`).
+    reasons: by component, largest first, where they were requested and its model gives them.
     """
 
     reward: float
@@ -35,6 +51,7 @@ class Result:
     cached_tokens: int
     critiques: dict[str, str] = field(default_factory=dict)
     task_tokens: int | None = None
+    reasons: dict[str, tuple[Reason, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +175,16 @@ def _result(raw: Mapping[str, Any]) -> Result:
         cached_tokens=int(raw["cached_tokens"]),
         critiques=dict(raw.get("critiques") or {}),
         task_tokens=raw.get("task_tokens"),
+        reasons={name: tuple(map(_reason, found)) for name, found in (raw.get("reasons") or {}).items()},
     )
+
+
+def _reason(raw: Mapping[str, Any]) -> Reason:
+    if raw["kind"] == "word":
+        named = () if raw["step"] is None else (int(raw["step"]),)
+        return Reason("word", str(raw["text"]), float(raw["by"]), named, int(raw["count"]))
+    steps = tuple(int(step) for step in raw["steps"])
+    return Reason(str(raw["kind"]), str(raw["name"]), float(raw["by"]), steps)
 
 
 def plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from workers.errors import RewardError
 from workers.schema.endpoints import Clip, Delta, Gate, Normalise, Pessimism, Squash, Transform
 from workers.schema.model_score import ModelScore
+from workers.schema.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class ItemScore:
     reward scale, 0 being at `zero`; steps: as bounded as the reward is. step_scores: of process rewards (aggregations
     mean and min), each step's own score, treated as a reward is. critiques: by component, of models that write and of
     judges. preferred: of two that were compared by a model that can, how likely this one is the better. cut_tokens: of
-    the input, not read by the first model. task_tokens: what the task was cut to, if it was.
+    the input, not read by the first model. task_tokens: what the task was cut to, if it was. reasons: by component,
+    what moved it, where that was asked for.
     """
 
     reward: float
@@ -46,6 +48,7 @@ class ItemScore:
     step_scores: tuple[float, ...] = ()
     critiques: dict[str, str] = field(default_factory=dict)
     preferred: float | None = None
+    reasons: Mapping[str, Sequence[Reason]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from workers.engine.fair_order import NO_CALLER, Caller
 from workers.engine.group_cuts import cut_groups_alike
 from workers.engine.judge_components import Ask, JudgeComponents, Opinion, judge_score, no_judge, readable
 from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
+from workers.engine.reasons import ReasonComponents
 from workers.engine.rules import rate
 from workers.engine.version_checks import common_aggregation, learnt_from_comparisons, require_usable_models
 from workers.errors import RewardError
@@ -121,6 +122,7 @@ class Version:
         self._verify = verify
         self._ask = ask
         self._judges = JudgeComponents.from_spec(spec)
+        self.reason_components = ReasonComponents.from_spec(spec, models)
         self._active = 0
         self._retired = False
         is_delta = any(isinstance(transform, Delta) for transform in spec.transforms)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from workers.errors import RewardError
 from workers.models.ood import OodDetector
+from workers.models.reasons import MOST_CHARACTERS, find_reasons, gives_reasons
 from workers.models.reward_model import (
     Aggregation,
     Outputs,
@@ -21,6 +22,7 @@ from workers.models.reward_model import (
 from workers.models.states import join
 from workers.schema import Features, Text
 from workers.schema.model_score import ModelScore
+from workers.schema.reasons import MOST_REASONS, Reason
 from workers.text import Content, Rendered, Session, Tokens
 
 
@@ -28,10 +30,12 @@ class Described:
     """What a model's manifest and renderer tell, whichever process computes it. All of it may be called from any
     thread.
 
-    compares: whether it can be asked about two items at once, see `GenerativeModel`.
+    compares: whether it can be asked about two items at once, see `GenerativeModel`. gives_reasons: whether it has
+    `reasons`, which tells what moved a reward.
     """
 
     compares = False
+    gives_reasons = False
 
     def __init__(self, renderer: Any, manifest: dict[str, Any]) -> None:
         self.renderer = renderer
@@ -99,6 +103,13 @@ class LoadedModel(Described):
         self.ood_detector = ood_detector
         self.model = model.eval().requires_grad_(False)
         self._lock = threading.Lock()
+        self.gives_reasons = gives_reasons(self)
+
+    def reasons(
+        self, content: Content, *, limit: int = MOST_REASONS, most_characters: int = MOST_CHARACTERS
+    ) -> list[Reason]:
+        """Which words and events moved the reward of an item, see `find_reasons`; may take seconds for a long one."""
+        return find_reasons(self, content, limit=limit, most_characters=most_characters)
 
     @property
     def precision(self) -> str:

@@ -31,19 +31,72 @@ def words(text: str, *, salt: int = 0) -> tuple[Columns, Counts]:
     salt: another number hashes the same words to other columns.
     """
     found = _word_hashes(_bytes(text))
-    pairs = found[:-1] * _PAIR + found[1:]
-    return _counted(np.concatenate([found, pairs]), 2 * salt)
+    return _counted(np.concatenate([found, _pair_hashes(found)]), 2 * salt)
 
 
 def pieces(text: str) -> tuple[Columns, Counts]:
     """The same of its pieces of three to five bytes: within a word, with the blank before and after it."""
+    return _counted(_piece_hashes(_bytes(text))[0], 1)
+
+
+def word_columns(text: str, *, salt: int = 0) -> tuple[Columns, Columns]:
+    """The columns of each word of a text in order, and of each word with the next one: [words], [words - 1]."""
+    found = _word_hashes(_bytes(text))
+    return _columns(found, 2 * salt), _columns(_pair_hashes(found), 2 * salt)
+
+
+def piece_columns(text: str) -> tuple[Columns, Columns]:
+    """The column of each piece of a text, and the place of the word that it lies in, by its middle: [pieces], [pieces].
+
+    What lies before the first word has the place -1; what lies between two words is counted to the first of them.
+    """
     codes = _bytes(text)
+    hashes, middles = _piece_hashes(codes)
+    owners = np.searchsorted(_word_starts(codes), middles, side="right") - 1
+    return _columns(hashes, 1), owners.astype(np.int64)
+
+
+def count_words(text: str) -> int:
+    return len(_word_hashes(_bytes(text)))
+
+
+def _bytes(text: str) -> NDArray[np.uint8]:
+    return np.frombuffer(text.lower().encode("utf-8", "replace"), dtype=np.uint8)
+
+
+def _word_starts(codes: NDArray[np.uint8]) -> NDArray[np.intp]:
+    is_word = _IS_WORD[codes]
+    return np.flatnonzero(is_word & ~np.concatenate([[False], is_word[:-1]]))
+
+
+def _word_hashes(codes: NDArray[np.uint8]) -> _Words:
+    """[words], in order: a polynomial of the word's bytes."""
     if not len(codes):
-        return _counted(np.empty(0, dtype=np.uint64), 1)
+        return np.empty(0, dtype=np.uint64)
+    is_word = _IS_WORD[codes]
+    starts = _word_starts(codes)
+    if not len(starts):
+        return np.empty(0, dtype=np.uint64)
+    place = np.arange(len(codes))
+    start = np.repeat(starts, np.diff(np.append(starts, len(codes))))
+    within = np.minimum(place[starts[0] :] - start, _MOST_BYTES)
+    terms = (codes[starts[0] :].astype(np.uint64) + np.uint64(1)) * _POWERS[within] * is_word[starts[0] :]
+    return np.add.reduceat(terms, starts - starts[0])
+
+
+def _pair_hashes(found: _Words) -> _Words:
+    return found[:-1] * _PAIR + found[1:]
+
+
+def _piece_hashes(codes: NDArray[np.uint8]) -> tuple[_Words, NDArray[np.int64]]:
+    """[pieces] and the byte of the text in the middle of each."""
+    nothing = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
+    if not len(codes):
+        return nothing
     blank = _IS_BLANK[codes]
     codes = np.concatenate([[_SPACE], np.where(blank, _SPACE, codes), [_SPACE]]).astype(np.uint64)
     is_blank = codes == _SPACE
-    found = []
+    found, middles = [nothing[0]], [nothing[1]]
     for size in _SIZES:
         many = len(codes) - size + 1
         if many <= 0:
@@ -55,35 +108,17 @@ def pieces(text: str) -> tuple[Columns, Counts]:
             if 0 < place < size - 1:
                 inside |= is_blank[place : place + many]
         found.append(packed[~inside])
-    return _counted(np.concatenate(found) if found else np.empty(0, dtype=np.uint64), 1)
-
-
-def count_words(text: str) -> int:
-    return len(_word_hashes(_bytes(text)))
-
-
-def _bytes(text: str) -> NDArray[np.uint8]:
-    return np.frombuffer(text.lower().encode("utf-8", "replace"), dtype=np.uint8)
-
-
-def _word_hashes(codes: NDArray[np.uint8]) -> _Words:
-    """[words], in order: a polynomial of the word's bytes."""
-    if not len(codes):
-        return np.empty(0, dtype=np.uint64)
-    is_word = _IS_WORD[codes]
-    starts = np.flatnonzero(is_word & ~np.concatenate([[False], is_word[:-1]]))
-    if not len(starts):
-        return np.empty(0, dtype=np.uint64)
-    place = np.arange(len(codes))
-    start = np.repeat(starts, np.diff(np.append(starts, len(codes))))
-    within = np.minimum(place[starts[0] :] - start, _MOST_BYTES)
-    terms = (codes[starts[0] :].astype(np.uint64) + np.uint64(1)) * _POWERS[within] * is_word[starts[0] :]
-    return np.add.reduceat(terms, starts - starts[0])
+        middles.append(np.flatnonzero(~inside) + size // 2 - 1)  # a blank was put before the text
+    return np.concatenate(found), np.concatenate(middles)
 
 
 def _counted(hashes: _Words, salt: int) -> tuple[Columns, Counts]:
-    columns, counts = np.unique(_mixed(hashes, salt) % np.uint64(COLUMNS), return_counts=True)
-    return columns.astype(np.int64), counts.astype(np.float64)
+    columns, counts = np.unique(_columns(hashes, salt), return_counts=True)
+    return columns, counts.astype(np.float64)
+
+
+def _columns(hashes: _Words, salt: int) -> Columns:
+    return (_mixed(hashes, salt) % np.uint64(COLUMNS)).astype(np.int64)
 
 
 def _mixed(hashes: _Words, salt: int) -> _Words:

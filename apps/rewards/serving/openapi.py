@@ -23,7 +23,7 @@ _LABEL = {
 _NUMBER: Json = {"type": "number"}
 _COUNT: Json = {"type": "integer", "minimum": 0}
 _REFUSALS = {
-    "400": "the body is not JSON",
+    "400": "the body is not JSON, or asks for reasons that the endpoint does not give or that are too many",
     "401": "no key, or one that is revoked or expired",
     "403": "the key does not have the scope `reward`",
     "404": "no such endpoint for this key",
@@ -125,11 +125,20 @@ def _list(items: Json) -> Json:
     return {"type": "array", "items": items}
 
 
+def _reason() -> Json:
+    text: Json = {"type": "string"}
+    step = {"type": ["integer", "null"], "minimum": 0}
+    word = {"kind": {"const": "word"}, "text": text, "step": step, "count": _COUNT, "by": _NUMBER}
+    event = {"kind": {"const": "event"}, "name": text, "steps": _list(_COUNT), "by": _NUMBER}
+    return {"oneOf": [_object(word), _object(event)]}
+
+
 def _schemas() -> Json:
     tags = {"run": _LABEL, "policy_version": _LABEL, "version": {"type": ["integer", "null"]}}
     options = tags | {
         "steps": {"type": "boolean"},
         "uncertainty": {"type": "boolean"},
+        "reasons": {"type": "boolean"},
         "criteria": {
             "anyOf": [
                 {"type": "null"},
@@ -154,6 +163,10 @@ def _schemas() -> Json:
         "flags": _list({"type": "string"}),
         "tokens": _COUNT,
         "cached_tokens": _COUNT,
+    }
+    result_options: Json = {
+        "task_tokens": _COUNT,
+        "reasons": {"type": "object", "additionalProperties": _list({"$ref": f"{_REF}Reason"})},
     }
     scored = _object(
         {"reward": _NUMBER},
@@ -189,10 +202,11 @@ def _schemas() -> Json:
                 "options": {"type": "object", "properties": dict.fromkeys(OPTIONS, option)},
             },
         ),
-        "Result": _object(result_fields, {"task_tokens": _COUNT}),
+        "Result": _object(result_fields, result_options),
+        "Reason": _reason(),
         "Critiqued": _object(
             result_fields | {"critiques": {"type": "object", "additionalProperties": {"type": "string"}}},
-            {"task_tokens": _COUNT},
+            result_options,
         ),
         "Usage": _object(
             {

@@ -18,7 +18,8 @@ _LABEL = TextPattern(r"[^\x00-\x1f\x7f]{1,200}")
 MOST_ITEMS = 10_000
 MOST_CRITERIA, LONGEST_CRITERION = 32, 4000
 LONGEST_VERSION = 18  # digits
-KEYS = ("inputs", "steps", "criteria", "uncertainty", "version", "run", "policy_version")
+MOST_ITEMS_WITH_REASONS = 32
+KEYS = ("inputs", "steps", "criteria", "uncertainty", "reasons", "version", "run", "policy_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class ScoreRequest:
 
     no_truncation: refuse what is too long rather than drop steps. same_version: the items are compared with each
     other, so one version scores all of them. is_pair: there are two, and a model that can compares them.
-    context: what a wire protocol's reply needs to know.
+    with_reasons: each result tells what moved it. context: what a wire protocol's reply needs to know.
     """
 
     items: tuple[ScoreInput, ...]
@@ -56,6 +57,7 @@ class ScoreRequest:
     same_version: bool = False
     is_pair: bool = False
     with_critiques: bool = False
+    with_reasons: bool = False
     context: Any = None
 
     @contextmanager
@@ -94,6 +96,7 @@ def parse_score(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
         version=parse_version(document.get("version")),
         tags=parse_tags(document, headers),
         criteria=_criteria(document.get("criteria")),
+        with_reasons=_with_reasons(document, len(inputs)),
     )
 
 
@@ -154,8 +157,22 @@ def load_items(items: Sequence[ScoreInput], project: str) -> list[ScoreInput]:
     return loaded
 
 
-def _flag(document: dict[str, Any], name: str) -> bool:
-    value = document.get(name, True)
+def _with_reasons(document: dict[str, Any], count: int) -> bool:
+    """Raises Problem 400 for more items than can have reasons in one request."""
+    is_wanted = _flag(document, "reasons", default=False)
+    if is_wanted and count > MOST_ITEMS_WITH_REASONS:
+        raise Problem(
+            f"`reasons` is true for {count} inputs; the limit for one request is {MOST_ITEMS_WITH_REASONS}. Split the "
+            "request, or set `reasons` to false.",
+            status=400,
+            pointer="/reasons",
+            limit=MOST_ITEMS_WITH_REASONS,
+        )
+    return is_wanted
+
+
+def _flag(document: dict[str, Any], name: str, *, default: bool = True) -> bool:
+    value = document.get(name, default)
     if not isinstance(value, bool):
         raise InvalidRecord(f"expected true or false, got {json_type_name(value)}.", pointer=f"/{name}")
     return value

@@ -90,6 +90,11 @@ class ScoreResponse:
                 "cached_tokens": score.cached_tokens,
                 **({} if score.task_tokens is None else {"task_tokens": score.task_tokens}),
                 **({"critiques": score.critiques} if with_critiques else {}),
+                **({"reasons": _reasons(score)} if request.with_reasons else {}),
             }
             for score in self.scores
         ]
+
+
+def _reasons(score: ItemScore) -> dict[str, list[dict[str, Any]]]:
+    return {name: [reason.to_json() for reason in found] for name, found in score.reasons.items()}

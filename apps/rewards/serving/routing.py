@@ -99,6 +99,8 @@ class _Scoring:
             if self.request.is_pair and (chance := await version.preference(prepared)) is not None:
                 first, second = scores
                 scores = [replace(first, preferred=chance), replace(second, preferred=1 - chance)]
+            if self.request.with_reasons:
+                scores = await self.parsers.run(with_reasons, version, prepared.items, scores)
             found = range(len(self.items)) if places is None else places
             self.items_read |= zip(found, prepared.items, strict=True)
             return dict(zip(found, scores, strict=True))
@@ -144,6 +146,8 @@ class _Scoring:
                 "No component of this endpoint writes critiques; deploy a model of the objective `generative` or a "
                 "judge, or call `score`."
             )
+        if request.with_reasons:
+            require_reasons(version)
         prepared = version.render(
             self.items if places is None else [self.items[place] for place in places],
             space=self.caller.name,
@@ -160,6 +164,25 @@ class _Scoring:
                 pointer=f"{request.pointer}/{place}" if request.pointer else None,
             )
         return prepared
+
+
+def require_reasons(version: Version) -> None:
+    """Raises Problem 400 for a version none of whose models gives reasons."""
+    if not version.reason_components.parts:
+        raise Problem(
+            "No model of this endpoint gives reasons; deploy a model with the backbone `linear`, or set `reasons` to "
+            "false.",
+            status=400,
+            pointer="/reasons",
+        )
+
+
+def with_reasons(
+    version: Version, items: Sequence[ScoreInput], scores: Sequence[ItemScore]
+) -> list[ItemScore]:
+    """In a parser thread: the scores with the reasons for each. items: as the version reads them."""
+    found = version.reason_components.find(items)
+    return [replace(score, reasons=reasons) for score, reasons in zip(scores, found, strict=True)]
 
 
 def _pinned(target: Target, wanted: int | None) -> Version | None:

@@ -9,6 +9,7 @@ from apps.rewards.views.endpoint import (
     endpoint_try,
     project_node,
 )
+from apps.rewards.views.reasons import trajectory_reasons
 from apps.rewards.views.release import (
     release_canary,
     release_promote,
@@ -36,4 +37,5 @@ __all__ = [
     "release_start",
     "release_state",
     "sample_detail",
+    "trajectory_reasons",
 ]

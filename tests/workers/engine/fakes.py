@@ -49,6 +49,7 @@ class FakeModel:
     criteria: dict[str, dict[str, Any]] = field(default_factory=dict)
     rewrites: bool = False
     compares: bool = False
+    gives_reasons: bool = False
     precision: str = "float32"
     sessions: list[Any] = field(default_factory=list)
     ood_score: float | None = None

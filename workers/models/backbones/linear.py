@@ -190,9 +190,13 @@ def text_features(said: str, seen: str) -> tuple[NDArray[np.int32], Floats]:
 def _channel(
     columns: NDArray[np.int64], counts: Floats, first: int, length: float
 ) -> tuple[NDArray[np.int32], Floats]:
+    return (columns + first).astype(np.int32), scaled_channel(counts, length)
+
+
+def scaled_channel(counts: Floats, length: float) -> Floats:
     values = np.log1p(counts)
     norm = float(np.sqrt(values @ values))
-    return (columns + first).astype(np.int32), values * (length / norm if norm else 0.0)
+    return values * (length / norm if norm else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

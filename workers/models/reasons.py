@@ -1,0 +1,193 @@
+"""Reasons for the reward of a linear model: the words whose deletion moves it most, and what its events are worth.
+
+A word's share is exact: the trajectory is scored again without it. Which words are tried is found by a cheap sum over
+the weights of the word, its pairs and its pieces. An event's share is its value times its weight, summed over steps.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.models.backbones.linear import (
+    FIRST_STRUCTURE,
+    PIECES,
+    SAID,
+    DesignMatrix,
+    LinearBackbone,
+    scaled_channel,
+)
+from workers.schema.reasons import MOST_REASONS, EventReason, Reason, WordReason
+from workers.text import STRUCTURE, Content, StepTexts
+from workers.text.event_names import EVENT_NAMES
+from workers.text.ngrams import COLUMNS, piece_columns, pieces, word_columns, words
+from workers.text.word_deletion import AgentWords, agent_words, without_word
+
+if TYPE_CHECKING:
+    from workers.models.loaded import LoadedModel
+
+MOST_WORDS = 60  # tried of a trajectory
+MOST_CHARACTERS = 2**21  # of the copies without a word, together: longer trajectories have fewer words tried
+_LOT_CHARACTERS = 2**18  # scored together: between two of them other requests have their turn
+_MOST_STEPS = 20  # named for an event
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """A raw reward as a sum: start + texts.sum() + events.sum(). What no step adds is in `start`.
+
+    texts: [steps], what all words said and seen add. events: [steps, events], by `names`. shares: [steps], what the
+    value of a step counts in the reward. weights: [all columns], of a step's value.
+    """
+
+    start: float
+    texts: Floats
+    events: Floats
+    names: tuple[str, ...]
+    shares: Floats
+    weights: Floats
+
+
+def gives_reasons(model: "LoadedModel") -> bool:
+    return isinstance(model.model.backbone, LinearBackbone)
+
+
+def find_reasons(
+    model: "LoadedModel",
+    content: Content,
+    *,
+    limit: int = MOST_REASONS,
+    most_characters: int = MOST_CHARACTERS,
+) -> list[Reason]:
+    """At most `limit`, those that moved the reward most first; [] for a backbone that is not linear.
+
+    most_characters: of all trajectories that are scored again. Raises RewardError for what the model does not read.
+    """
+    if not gives_reasons(model):
+        return []
+    rendered: StepTexts = model.render(content)
+    attribution = attribute(model, rendered)
+    found: list[Reason] = [
+        *_word_reasons(model, content, rendered, attribution, most_characters),
+        *_event_reasons(attribution, model.std),
+    ]
+    return sorted(found, key=lambda reason: -abs(reason.by))[:limit]
+
+
+def attribute(model: "LoadedModel", rendered: StepTexts) -> Attribution:
+    """The raw reward of a linear model, by step. Ensembles: of the mean over their heads."""
+    backbone = model.model.backbone
+    assert isinstance(backbone, LinearBackbone)
+    known, intercept = _step_weights(model)
+    matrix = DesignMatrix().rows([rendered], backbone.known).matrix
+    first = int(np.searchsorted(backbone.known, FIRST_STRUCTURE))
+    texts = matrix[:, :first] @ known[:first]
+    events = matrix[:, first:].toarray() * known[first:]
+    shares = _shares(model, texts + events.sum(1))
+    is_cumulative = bool((shares == 1).all()) and model.aggregation == "value"
+    weights = np.zeros(FIRST_STRUCTURE + len(STRUCTURE))
+    weights[backbone.known] = known
+    return Attribution(
+        intercept if is_cumulative else intercept * float(shares.sum()),
+        texts * shares,
+        events * shares[:, None],
+        tuple(STRUCTURE[column - FIRST_STRUCTURE] for column in backbone.known[first:]),
+        shares,
+        weights,
+    )
+
+
+def _step_weights(model: "LoadedModel") -> tuple[Floats, float]:
+    """[known features], and the intercept: of the number that a step's value is."""
+    backbone = model.model.backbone
+    assert isinstance(backbone, LinearBackbone)
+    table = (backbone.weight + backbone.deviations.mean(1)).detach().cpu().double().numpy()
+    starts = backbone.intercept.detach().cpu().double().numpy()
+    if model.model.reward_from == "scalar":
+        return table[:, 0], float(starts[0])
+    good, bad = (1 + backbone.readout.labels.index(name) for name in ("good", "bad"))
+    return table[:, good] - table[:, bad], float(starts[good] - starts[bad])
+
+
+def _shares(model: "LoadedModel", values: Floats) -> Floats:
+    """[steps]: what each step's value counts in the raw reward."""
+    count = len(values)
+    if model.aggregation == "mean":
+        return np.full(count, 1 / count)
+    if model.aggregation == "sum" or (model.aggregation == "value" and model.model.reward_from == "scalar"):
+        return np.ones(count)
+    chosen = int(values.argmin()) if model.aggregation == "min" else count - 1
+    return (np.arange(count) == chosen).astype(np.float64)
+
+
+def _event_reasons(attribution: Attribution, std: float) -> Iterator[EventReason]:
+    for name, by_step in zip(attribution.names, attribution.events.T, strict=True):
+        by = float(by_step.sum()) / std
+        if by:
+            steps = np.argsort(-np.abs(by_step), kind="stable")[: np.count_nonzero(by_step)][:_MOST_STEPS]
+            yield EventReason(EVENT_NAMES[name], tuple(sorted(steps.tolist())), by)
+
+
+def _word_reasons(
+    model: "LoadedModel",
+    content: Content,
+    rendered: StepTexts,
+    attribution: Attribution,
+    most_characters: int,
+) -> Iterator[WordReason]:
+    found = agent_words(content)
+    characters = sum(len(text) for text in (*rendered.said, *rendered.seen)) + 1
+    most = max(1, min(MOST_WORDS, min(most_characters, MOST_CHARACTERS) // characters))
+    tried = _likely_words(found, rendered, attribution)[:most]
+    lot = max(1, _LOT_CHARACTERS // characters)
+    (before,) = (score.raw for score in model.score([rendered]))
+    for start in range(0, len(tried), lot):
+        chosen = tried[start : start + lot]
+        scores = model.score([model.render(without_word(content, word)) for word in chosen])
+        for word, score in zip(chosen, scores, strict=True):
+            if by := (before - score.raw) / model.std:
+                steps = [step for step, spoken in enumerate(found) if word in spoken]
+                count = sum(spoken.count(word) for spoken in found)
+                yield WordReason(word, steps[0] if len(steps) == 1 else None, count, by)
+
+
+def _likely_words(found: AgentWords, rendered: StepTexts, attribution: Attribution) -> list[str]:
+    """The distinct words, those that probably moved the reward most first."""
+    numbers: dict[str, int] = {}
+    added = [np.zeros(0)]
+    places = [np.zeros(0, dtype=np.int64)]
+    for spoken, said, share in zip(found, rendered.said, attribution.shares, strict=True):
+        if spoken and share:
+            by_place = _by_word(said, attribution.weights)[: len(spoken)] * share
+            added.append(by_place)
+            places.append(
+                np.array([numbers.setdefault(word, len(numbers)) for word in spoken[: len(by_place)]])
+            )
+    totals = np.bincount(np.concatenate(places), np.concatenate(added), minlength=len(numbers))
+    names = list(numbers)
+    return [names[place] for place in np.argsort(-np.abs(totals), kind="stable").tolist()]
+
+
+def _by_word(said: str, weights: Floats) -> Floats:
+    """[words of the text], in order: about what each adds, alone, with the words next to it, and by its pieces."""
+    alone, pairs = word_columns(said)
+    columns, counts = words(said)
+    total, of_pairs = (_worth(columns, counts, weights[:COLUMNS], SAID, asked) for asked in (alone, pairs))
+    total[:-1] += of_pairs
+    total[1:] += of_pairs
+    asked, owners = piece_columns(said)
+    of_pieces = _worth(*pieces(said), weights[COLUMNS : 2 * COLUMNS], PIECES, asked)
+    inside = owners >= 0
+    total += np.bincount(owners[inside], of_pieces[inside], minlength=len(total))
+    return total
+
+
+def _worth(
+    columns: NDArray[np.int64], counts: Floats, weights: Floats, length: float, asked: NDArray[np.int64]
+) -> Floats:
+    """[asked]: what one occurrence of each adds. columns, counts: of a channel, ascending."""
+    each = scaled_channel(counts, length) * weights[columns] / counts
+    return each[np.searchsorted(columns, asked)]

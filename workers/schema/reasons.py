@@ -1,0 +1,45 @@
+"""Reasons: which words and events moved the reward of a trajectory, and by how much."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+MOST_REASONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class WordReason:
+    """A word of the agent, in small letters. step: the agent step; None where it is in several. count: in all of them.
+
+    by: the reward less the reward without the word, on the reward scale.
+    """
+
+    text: str
+    step: int | None
+    count: int
+    by: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "word", "text": self.text, "step": self.step, "count": self.count, "by": self.by}
+
+
+@dataclass(frozen=True, slots=True)
+class EventReason:
+    """Something that happened. steps: the agent steps, ascending; of many, those that count most.
+
+    by: what it adds to the reward, on the reward scale.
+    """
+
+    name: str
+    steps: tuple[int, ...]
+    by: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "event", "name": self.name, "steps": list(self.steps), "by": self.by}
+
+
+Reason = WordReason | EventReason
+
+
+def weighted(reason: Reason, weight: float) -> Reason:
+    """The reason for the reward of a component with this weight."""
+    return replace(reason, by=reason.by * weight)
