@@ -33,6 +33,7 @@ from apps.training.report import MIN_TASKS
 from apps.training.services import start_run
 from workers.errors import RewardError
 from workers.schema.endpoints import RewardModelPart
+from workers.schema.recipe import CONVEX
 from workers.schema.recipe_keys import without_unread_keys
 
 logger = logging.getLogger(__name__)
@@ -252,8 +253,8 @@ def _model_is_trained(cycle: RetrainingCycle) -> bool:
     previous_run = cycle.previous_model.training_run
     if cycle.training_run is None:
         recipe = without_unread_keys(trained_recipe(previous_run)) if previous_run else {}
-        # A linear model is fitted whole in seconds, and has no backbone to keep.
-        heads_only = cycle.heads_only and recipe.get("backbone") != "linear"
+        # Such a model is fitted whole in seconds, and has no backbone to keep.
+        heads_only = cycle.heads_only and recipe.get("backbone") not in CONVEX
         cycle.training_run = start_run(
             project=cycle.endpoint.project,
             dataset_version=cycle.dataset_version,

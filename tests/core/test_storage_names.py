@@ -134,7 +134,7 @@ JOINED = {
     "workers/models/artifact.py": {"folder / name"},  # refused unless it is a file name alone
     "workers/models/backbones/decoder.py": {"folder / file"},
     "workers/models/backbones/encoder.py": {"folder / file"},
-    "workers/models/kinds/step_encoder.py": {"folder / name"},
+    "workers/models/kinds/encoder_files.py": {"folder / name"},
     "workers/schema/jsonschemas.py": {"folder / f'{name}.json'"},
     "workers/memory.py": {"root / _FILES[name]", "folder / name"},  # constants below /sys/fs/cgroup
     "workers/train/checkpoints.py": {"folder / f'step-{step:09d}.pt'"},

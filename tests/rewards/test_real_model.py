@@ -13,8 +13,9 @@ from apps.accounts.services import create_project
 from apps.trajectories.services import store_trajectories
 from tests.rewards.conftest import Service, serve_stored
 from workers import schema
-from workers.models import Lineage, build, save
-from workers.schema.recipe import Recipe
+from workers.models import Lineage, build, load, save
+from workers.models.backbones.hybrid import HybridBackbone
+from workers.schema.recipe import Recipe, parse_recipe
 
 pytestmark = pytest.mark.ml
 
@@ -146,3 +147,27 @@ def test_a_trajectory_of_another_project_is_not_there(service, real, http) -> No
     item = {"trajectory_id": stored}
     reply = http.post("/api/v1/rewards/real/score", json={"inputs": [item]})
     assert (reply.status_code, reply.json()["pointer"]) == (422, "/inputs/0/trajectory_id")
+
+
+def test_a_hybrid_model_is_served_through_the_cache_of_chunks(service, project, key, http, tmp_path) -> None:
+    texts = [RESPONSE, "It is lost.", f"{PROMPT} {RESPONSE}" * 20]
+    recipe = parse_recipe({"backbone": "hybrid", "ensemble": 2})
+    model = build(recipe)
+    backbone = model.backbone
+    assert isinstance(backbone, HybridBackbone)
+    backbone.prepare([backbone.renderer.render(schema.Text(text)) for text in texts])
+    backbone.weight.data.normal_(generator=torch.Generator().manual_seed(3))
+    reward = {"median": 0.0, "std": 1.0}
+    save(model, tmp_path / "model", recipe=recipe, reward=reward, criteria={}, lineage=Lineage())
+    serve_stored(service, project, tmp_path / "model", "real")
+    (served,) = service.state.deployments.by_key["desk", "real"].version.models.values()
+    served.cache.cache._entries.clear()
+    loaded = load(tmp_path / "model")
+    expected = [loaded.score([loaded.render(schema.Text(text))])[0].raw for text in texts]
+    for _ in range(2):
+        assert [
+            result["raw"] for result in score(http, *({"text": text} for text in texts))
+        ] == pytest.approx(expected, abs=1e-5)
+        chunks = {chunk for text in texts for chunk in loaded.render(schema.Text(text)).chunks[0]}
+        assert len(served.cache.cache) == len(chunks) > len(texts)
+        service.state.deployments.batchers[0].evict(served)

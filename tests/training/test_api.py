@@ -63,7 +63,7 @@ def test_a_run_without_a_recipe_searches_for_one(
 ) -> None:
     answer = post(client, headers, dataset="first").json()
     assert answer["recipe"] == "auto"
-    assert TrainingRun.objects.get().recipe["search"] == ["linear", "frozen", "unfrozen"]
+    assert TrainingRun.objects.get().recipe["search"] == ["linear", "hybrid", "frozen", "unfrozen"]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,6 @@ def test_auto_learns_from_what_there_is(project, pairs, records, objective) -> N
     dataset_version = DatasetVersion(usable_pairs=pairs, records=records)
     chosen = for_dataset(choose(project, "auto"), dataset_version)
     assert (chosen.name, chosen.recipe.objective) == ("auto", objective)
-    assert chosen.recipe.search == ("linear", "frozen", "unfrozen")
+    assert chosen.recipe.search == ("linear", "hybrid", "frozen", "unfrozen")
     named = choose(project, "bradley-terry")
     assert for_dataset(named, dataset_version) is named

@@ -23,15 +23,16 @@ from workers.device import choose_device
 from workers.errors import RewardError
 from workers.influence.effects import Losses, effects
 from workers.json_files import write_json
-from workers.models import RewardModel, renderer_of
+from workers.models import RewardModel, load, renderer_of
 from workers.models.artifact import OBJECTIVE
 from workers.models.backbones.linear import LinearBackbone
 from workers.objectives import Examples, collect
 from workers.schema import parse_item, parse_json
+from workers.schema.recipe import CONVEX
 from workers.schema.records import record_trajectories
 from workers.schema.storage import read_split
 from workers.train.multi_objective import MultiObjectiveModule
-from workers.train.parent_model import read_parent
+from workers.train.parent_model import Parent
 from workers.train.run_directory import read_run_config
 from workers.train.synthetic_pairs import generate
 
@@ -50,9 +51,9 @@ def trace(folder: Path) -> dict[str, Any]:
     """
     config, recipe = read_run_config(folder)
     device = str(choose_device(config.device))
-    parent = read_parent(folder / "parent", recipe)
+    parent = Parent(folder / "parent", load(folder / "parent" / "model"))
     recipe = parent.recipe(recipe)
-    if recipe.backbone != "linear":
+    if recipe.backbone not in CONVEX:
         recipe = replace(recipe, heads_only=True)  # the backbone is frozen, and computed once
     records = read_split(folder, "train")
     synthetic = generate(records, recipe, seed=config.seed)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.errors import RewardError
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import CONVEX, Recipe
 
 _SHAPE = ("width", "layers", "attention_heads", "grounding", "ensemble")
 
@@ -18,9 +18,9 @@ def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
             "with the same backbone.",
             pointer="/parent",
         )
-    if kind == "linear":
+    if kind in CONVEX:
         raise RewardError(
-            "a linear model is fitted in seconds to all of its data, so it has no use for the weights of a parent; "
+            f"a {kind} model is fitted in seconds to all of its data, so it has no use for the weights of a parent; "
             "leave the parent out.",
             pointer="/parent",
         )

@@ -27,14 +27,16 @@ SINGLE = tuple(sorted(name for name in _FILES if name != GENERATIVE))
 OBJECTIVES = (*SINGLE, GENERATIVE, "joint")
 Positive = Annotated[float, Meta(gt=0, le=1000)]
 AUTO = "auto"  # the built-in recipe with a search
+CONVEX = ("linear", "hybrid")  # backbones that are fitted whole, with no weights to start from
 # What `search` may name, the simplest first, and what each is.
 SEARCHED = {
     "linear": "n-grams and structure, fitted convexly",
+    "hybrid": "these and the encoder's embeddings of steps, fitted convexly",
     "frozen": "the step-encoder with a frozen encoder",
     "unfrozen": "the step-encoder, whose encoder is trained too",
     "lora": "low-rank adapters of the recipe's decoder",
 }
-Searched = Literal["linear", "frozen", "unfrozen", "lora"]
+Searched = Literal["linear", "hybrid", "frozen", "unfrozen", "lora"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class Recipe:
     joint_weights: dict[str, NonNegative] = field(default_factory=dict)
     criteria_weights: dict[str, float] = field(default_factory=dict)
 
-    backbone: Literal["step-encoder", "decoder", "features", "linear"] = "step-encoder"
+    backbone: Literal["step-encoder", "decoder", "features", "linear", "hybrid"] = "step-encoder"
     encoder: Annotated[str, Meta(min_length=1)] = "embedded"
     decoder: str = ""
     lora_rank: Annotated[int, Meta(ge=0, le=1024)] = 16
@@ -114,6 +116,11 @@ class Recipe:
     reinforce_consistency: NonNegative = 0.5
     reinforce_singles: bool = True
 
+    @property
+    def shares_encoder(self) -> bool:
+        """Whether its models have a frozen encoder, so that the trainings of all folds can use one and its cache."""
+        return self.backbone == "hybrid" or (self.backbone == "step-encoder" and not self.unfrozen)
+
 
 PURPOSES: dict[str, str] = {
     "objective": "the loss, and with it the feedback that is read",
@@ -121,8 +128,8 @@ PURPOSES: dict[str, str] = {
     "joint_weights": "of 'joint': how much an objective counts, by its name; 0 leaves it out, 1 where it is not named",
     "criteria_weights": "of rubric scores without ratings: how much a criterion counts in the reward, by its name; "
     "below 0 more is worse; where it is not named, its weight in the rubric",
-    "backbone": "what reads the trajectories: 'step-encoder' or 'linear' (n-grams and structure) anywhere, 'decoder' "
-    "on a GPU, 'features' for numbers",
+    "backbone": "what reads the trajectories: 'step-encoder', 'linear' (n-grams and structure) or 'hybrid' (these and "
+    "embeddings of steps) anywhere, 'decoder' on a GPU, 'features' for numbers",
     "encoder": "'embedded' (MiniLM, comes with the installation), or a BERT-type encoder by its name",
     "decoder": "a causal language model by its name: listed by the operator or project/name@version; for that backbone",
     "lora_rank": "of the decoder's low-rank adapters; 0 trains all its weights",
@@ -280,6 +287,7 @@ FITTING: dict[str, dict[str, dict[str, Any]]] = {
         },
         # Its ridge penalty keeps rewards small, and a prompt that both share is no reason to move them.
         "linear": {"ensemble": 8, "centring": 0.0},
+        "hybrid": {"ensemble": 8, "centring": 0.0},
     },
     "objective": {
         "process": {"aggregation": "min"},
@@ -367,6 +375,8 @@ def searched_recipe(recipe: Recipe, name: str) -> Recipe:
     kept = {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()}
     if name == "linear":
         return parse_recipe(kept | {"backbone": "linear"})
+    if name == "hybrid":
+        return parse_recipe(kept | {"backbone": "hybrid", "encoder": recipe.encoder})
     if name == "lora":
         return parse_recipe(kept | {"backbone": "decoder", "decoder": recipe.decoder})
     kept |= {"encoder": recipe.encoder, "max_tokens": recipe.max_tokens}
@@ -382,13 +392,14 @@ def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
 def builtin_recipes() -> dict[str, Recipe]:
     """By name. Named after their objective or decoder; the suffix says what is different."""
     return {
-        AUTO: Recipe(search=("linear", "frozen", "unfrozen")),
+        AUTO: Recipe(search=("linear", "hybrid", "frozen", "unfrozen")),
         "bradley-terry": Recipe(),
         "bradley-terry-unfrozen": parse_recipe(_UNFROZEN),
         **{
             f"{name.replace('_', '-')}-linear": parse_recipe({"objective": name, "backbone": "linear"})
             for name in ("bradley_terry", "outcome", "process", "regression", "joint")
         },
+        "bradley-terry-hybrid": parse_recipe({"backbone": "hybrid"}),
         **{
             name.replace("_", "-"): parse_recipe({"objective": name})
             for name in OBJECTIVES
@@ -447,10 +458,10 @@ def _check(recipe: Recipe) -> None:
         )
     if recipe.objective == GENERATIVE:
         _check_generative(recipe)
-    if recipe.backbone == "linear" and (recipe.heads_only or recipe.unfrozen):
+    if recipe.backbone in CONVEX and (recipe.heads_only or recipe.unfrozen):
         key = "unfrozen" if recipe.unfrozen else "heads_only"
         raise RewardError(
-            f"{key} means nothing to the backbone 'linear', which is fitted whole in seconds; leave it out.",
+            f"{key} means nothing to the backbone {recipe.backbone!r}, which is fitted whole in seconds; leave it out.",
             pointer=f"/{key}",
         )
     if recipe.heads_only and (recipe.unfrozen or recipe.folds):

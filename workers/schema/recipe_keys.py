@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workers.errors import RewardError
-from workers.schema.recipe import GENERATIVE, PURPOSES, Recipe, decode_recipe, fitting, parse_recipe
+from workers.schema.recipe import CONVEX, GENERATIVE, PURPOSES, Recipe, decode_recipe, fitting, parse_recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,12 @@ READERS = (
         ("criterion",), f"objective = {' or '.join(map(repr, _BY_CRITERION))}", _of_objectives(*_BY_CRITERION)
     ),
     KeyReader(
-        ("encoder", "unfrozen", "chunk_tokens", "attention_heads", "grounding"),
+        ("encoder", "chunk_tokens"),
+        "backbone = 'step-encoder' or 'hybrid'",
+        _of_backbones("step-encoder", "hybrid"),
+    ),
+    KeyReader(
+        ("unfrozen", "attention_heads", "grounding"),
         "backbone = 'step-encoder'",
         _of_backbones("step-encoder"),
     ),
@@ -89,14 +94,14 @@ READERS = (
             *("max_tokens", "epochs", "learning_rate", "weight_decay", "warmup", "clip_norm", "batch_pairs"),
             *("micro_tokens", "precision", "evaluations_per_epoch", "patience", "checkpoint_seconds"),
         ),
-        "another backbone than 'linear'",
-        lambda recipe: recipe.backbone != "linear",
+        "another backbone than 'linear' and 'hybrid'",
+        lambda recipe: recipe.backbone not in CONVEX,
     ),
     KeyReader(("search_seconds",), "`search`", lambda recipe: bool(recipe.search)),
     KeyReader(
         ("batch_tokens", "batch_per_process", "sharding"),
-        "another objective than 'generative', and another backbone than 'linear'",
-        lambda recipe: recipe.objective != GENERATIVE and recipe.backbone != "linear",
+        "another objective than 'generative', and another backbone than 'linear' and 'hybrid'",
+        lambda recipe: recipe.objective != GENERATIVE and recipe.backbone not in CONVEX,
     ),
     KeyReader(
         ("batch_tasks",),

@@ -4,6 +4,7 @@ from workers.text.chunks import Chunk, ChunkRenderer, Chunks
 from workers.text.conversations import ConversationRenderer, Tokens
 from workers.text.fingerprint import template_fingerprint
 from workers.text.grounding import NAMES as GROUNDING
+from workers.text.hybrid_texts import HybridRenderer, HybridTexts
 from workers.text.numeric import NumberRenderer, Numbers
 from workers.text.rendered import Content, Rendered, Renderer, Session
 from workers.text.segments import SOURCES
@@ -19,6 +20,8 @@ __all__ = [
     "Chunks",
     "Content",
     "ConversationRenderer",
+    "HybridRenderer",
+    "HybridTexts",
     "NumberRenderer",
     "Numbers",
     "Rendered",

@@ -171,13 +171,13 @@ class ChunkRenderer:
             agent_step += step.source == "agent"
             number = agent_step if step.source == "agent" else None
             for segment in segments(step):
-                for piece in self._split(self.token_ids(segment.text)):
+                for piece in self.split(self.token_ids(segment.text)):
                     yield self._chunk(piece, segment.source, index, number)
 
     def _chunk(self, ids: Iterable[int], source: str, step: int, agent_step: int | None) -> Chunk:
         return Chunk(tuple(ids), SOURCES.index(source), step, agent_step)
 
-    def _split(self, ids: Sequence[int]) -> list[Sequence[int]]:
+    def split(self, ids: Sequence[int]) -> list[Sequence[int]]:
         """In as few chunks as it takes, all of about one length: a last chunk of three tokens would say little."""
         count = max(1, -(-len(ids) // self.chunk_tokens))
         cuts = [round(len(ids) * piece / count) for piece in range(count + 1)]
@@ -194,7 +194,7 @@ class ChunkRenderer:
         # The frame is put around every chunk; one that the client's tokenizer put there is not doubled.
         if len(ids) > 1 and ids[0] == self.first and ids[-1] == self.last:
             ids = ids[1:-1]
-        return self._split(ids)
+        return self.split(ids)
 
     def _finish(self, chunks: list[Chunk], task_tokens: int | None = None) -> Chunks:
         total = 1 + max(chunk.agent_step for chunk in chunks if chunk.agent_step is not None)

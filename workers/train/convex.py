@@ -30,6 +30,7 @@ DEFAULT_VARIANCE = 0.3  # where there are too few tasks to choose by
 _FEWEST_TASKS, _FOLDS, _MOST_CHOOSING = 10, 3, 5_000
 _STEPS, _CHOOSING_STEPS = 200, 60
 _TOLERANCE, _CHOOSING_TOLERANCE = 1e-10, 1e-5
+_NEAR = 2  # stronger penalties that are tried next to the best one
 _DRAW_STEPS, _DRAW_TOLERANCE = 100, 0.02
 
 
@@ -142,7 +143,11 @@ class ConvexTrainer:
             raise _BudgetReached
 
     def _choose_variance(self) -> float:
-        """That of the lowest mean loss on held-out tasks. Once a weaker penalty is worse, weaker ones are not tried."""
+        """That of the lowest mean loss on held-out tasks. Once a weaker penalty is worse, weaker ones are not tried.
+
+        The weight of the embeddings is chosen with it, and the backbone then has it.
+        """
+        backbone = self.backbone
         indices = spread(range(len(self.examples)), _MOST_CHOOSING)
         task = [self.examples.items[index].task for index in indices]
         fold_of = {name: place % _FOLDS for place, name in enumerate(sorted(set(task), key=_digest))}
@@ -152,26 +157,50 @@ class ConvexTrainer:
             [index for index, name in zip(indices, task, strict=True) if fold_of[name] == fold]
             for fold in range(_FOLDS)
         ]
-        start = [[parameter.detach().clone() for parameter in self._parameters()] for _ in folds]
+        losses: dict[tuple[float, float], float] = {}
+        begun = self._values()
+        variances: Sequence[float] = VARIANCES
+        for weight in backbone.embedding_weights:
+            backbone.embedding_weight = weight
+            found = self._losses_by_variance(folds, begun, variances)
+            # With a larger weight, the best penalty is about the same one.
+            variances = variances[max(0, variances.index(min(found, key=lambda key: found[key])) - _NEAR) :]
+            losses |= {(weight, variance): loss for variance, loss in found.items()}
+        for parameter in self._parameters():
+            parameter.grad = None
+        backbone.embedding_weight, best = min(losses, key=lambda choice: losses[choice])
+        is_hybrid = len(backbone.embedding_weights) > 1
+        said = ", ".join(
+            f"{1 / variance:g}{f' and {tried:g}' if is_hybrid else ''}: {loss:.4f}"
+            for (tried, variance), loss in losses.items()
+        )
+        chosen = f"ridge penalty {1 / best:g}"
+        chosen += f" and embeddings times {backbone.embedding_weight:g}" if is_hybrid else ""
+        self.report(message=f"{chosen}, by the loss on held-out tasks ({said})")
+        return best
+
+    def _losses_by_variance(
+        self, folds: Sequence[Sequence[int]], begun: Sequence[Tensor], variances: Sequence[float]
+    ) -> dict[float, float]:
+        """The mean loss on examples of held-out folds, for each variance that was tried, in their order."""
+        start = [begun for _ in folds]
+        count = sum(map(len, folds))
         losses: dict[float, float] = {}
-        for variance in VARIANCES:
+        for variance in variances:
             losses[variance] = 0.0
             for fold, held_out in enumerate(folds):
                 inside = [index for other in folds if other is not held_out for index in other]
                 self._set(start[fold])
                 self._fit(inside, variance, _CHOOSING_STEPS, _CHOOSING_TOLERANCE)
                 found = self._validation(self.examples, held_out)
-                losses[variance] += found.get("loss", 0.0) * len(held_out) / len(indices)
-                # The next penalty starts from here.
-                start[fold] = [parameter.detach().clone() for parameter in self._parameters()]
+                losses[variance] += found.get("loss", 0.0) * len(held_out) / count
+                start[fold] = self._values()  # the next penalty starts from here
             if losses[variance] > min(losses.values()):
                 break
-        for parameter in self._parameters():
-            parameter.grad = None
-        best = min(losses, key=lambda variance: losses[variance])
-        said = ", ".join(f"{1 / variance:g}: {loss:.4f}" for variance, loss in losses.items())
-        self.report(message=f"ridge penalty {1 / best:g}, by the loss on held-out tasks ({said})")
-        return best
+        return losses
+
+    def _values(self) -> list[Tensor]:
+        return [parameter.detach().clone() for parameter in self._parameters()]
 
     def _validation(self, examples: Examples, indices: Sequence[int]) -> dict[str, float]:
         found = self.module.validation_values(examples, indices, self.cache)

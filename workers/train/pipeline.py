@@ -408,7 +408,7 @@ class TrainingPipeline:
             self.events,
             limits=TrainingLimits(self.stop),
             cache=cache,
-            like=None if self.recipe.unfrozen or self.recipe.backbone != "step-encoder" else model,
+            like=model if self.recipe.shares_encoder else None,
             folder=self.folder / "folds",
         )
         found = folds.score_held_out(records)

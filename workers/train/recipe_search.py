@@ -110,8 +110,7 @@ class RecipeSearch:
 
     def _cross_validated(self, name: str, is_late: Callable[[], bool]) -> tuple[str, str, dict[str, Any]]:
         recipe = dataclasses.replace(searched_recipe(self.recipe, name), folds=FOLDS)
-        is_frozen = recipe.backbone == "step-encoder" and not recipe.unfrozen
-        like = build(recipe, device=str(self.device)) if is_frozen else None
+        like = build(recipe, device=str(self.device)) if recipe.shares_encoder else None
         cache = like.new_cache(_CACHE_BYTES) if like is not None else None
         folds = CrossValidation(
             recipe,

@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import CONVEX, Recipe
 from workers.train.convex import ConvexTrainer
 from workers.train.trainer import RewardTrainer
 
@@ -10,4 +10,4 @@ Trainer: TypeAlias = RewardTrainer | ConvexTrainer
 
 
 def trainer_class(recipe: Recipe) -> type[RewardTrainer] | type[ConvexTrainer]:
-    return ConvexTrainer if recipe.backbone == "linear" else RewardTrainer
+    return ConvexTrainer if recipe.backbone in CONVEX else RewardTrainer

@@ -97,8 +97,9 @@ class StoredModels:
         if not isinstance(model, LoadedModel):  # a generative model keeps nothing
             return model, None
         kind = model.model.backbone.kind
-        caches = {"step-encoder": self._chunks.within(project), "decoder": self._sessions.within()}
-        return model, caches.get(kind)
+        if kind in ("step-encoder", "hybrid"):
+            return model, self._chunks.within(project)
+        return model, self._sessions.within() if kind == "decoder" else None
 
 
 @asynccontextmanager

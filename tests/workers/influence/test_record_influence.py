@@ -15,7 +15,7 @@ from workers.influence.record_influence import trace
 from workers.models import load
 from workers.models.artifact import OBJECTIVE
 from workers.schema import StepLabelRecord, parse_item, write_records
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import CONVEX, Recipe
 from workers.train.pipeline import train
 
 ITEM = {
@@ -69,7 +69,9 @@ def test_a_mistaken_judgement_is_what_lowers_the_reward_most(traced, tiny_recipe
     assert found["reward"] == pytest.approx((score.raw - model.median) / model.std, abs=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["linear", "unfrozen", "decoder", "adapters", "process", "generated"])
+@pytest.mark.parametrize(
+    "kind", [*CONVEX, "linear heads", "unfrozen", "decoder", "adapters", "process", "generated"]
+)
 def test_every_kind_of_model(kind, traced, tiny_recipe, preferences, tmp_path_factory) -> None:
     splits = None
     if kind == "process":
@@ -86,7 +88,8 @@ def test_every_kind_of_model(kind, traced, tiny_recipe, preferences, tmp_path_fa
         }
     decoder = str(save_decoder(tmp_path_factory.mktemp("decoder"))) if kind in ("decoder", "adapters") else ""
     recipe = {
-        "linear": replace(tiny_recipe, objective="bradley_terry", ensemble=1),
+        **{backbone: replace(tiny_recipe, backbone=backbone, centring=0.0) for backbone in CONVEX},
+        "linear heads": replace(tiny_recipe, objective="bradley_terry", ensemble=1),
         "unfrozen": replace(tiny_recipe, unfrozen=True),
         "decoder": replace(tiny_recipe, backbone="decoder", decoder=decoder, max_tokens=128, lora_rank=0),
         "adapters": replace(tiny_recipe, backbone="decoder", decoder=decoder, max_tokens=128, lora_rank=4),

@@ -21,7 +21,7 @@ GENERATIVE = f'objective = "generative"\n{DECODER}'
         ('objective = "outcome"\nties = "davidson"', "ties", "objective = 'bradley_terry' or 'joint'"),
         ('objective = "process"\ncriterion = "tone"', "criterion", "'regression'"),
         ("width = 64\n" + DECODER, "width", "'step-encoder' or 'features'"),
-        ('backbone = "features"\nencoder = "bert"', "encoder", "backbone = 'step-encoder'"),
+        ('backbone = "features"\nencoder = "bert"', "encoder", "backbone = 'step-encoder' or 'hybrid'"),
         ("encoder_learning_rate = 1e-4", "encoder_learning_rate", "unfrozen = true"),
         ("generated_weight = 0.2", "generated_weight", "`generators`"),
         ("batch_tasks = 1", "batch_tasks", "unfrozen = true"),

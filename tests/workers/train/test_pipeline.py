@@ -267,7 +267,7 @@ class TestEveryKindOfFeedback:
         }
 
     # See test_generative.
-    @pytest.mark.parametrize("backbone", ["step-encoder", "linear"])
+    @pytest.mark.parametrize("backbone", ["step-encoder", "linear", "hybrid"])
     @pytest.mark.parametrize("objective", [objective for objective in OBJECTIVES if objective != GENERATIVE])
     def test_it_learns_what_was_said_and_can_be_served(
         self, run_directory, tiny_recipe, feedback, objective, backbone
@@ -295,7 +295,7 @@ class TestEveryKindOfFeedback:
         assert set(model.criteria) == ({"polite"} if has_criteria else set())
         rendered = [model.render(record.trajectory) for record in feedback["test"][3:5]]
         if has_criteria:
-            asked = ["polite"] if backbone == "linear" else ["polite", "was it sent"]
+            asked = ["polite", "was it sent"] if backbone == "step-encoder" else ["polite"]
             good, bad = model.score(rendered, criteria=asked)
             assert good.criteria["polite"] > bad.criteria["polite"]
             assert 1.0 <= good.criteria["polite"] <= 8.0  # of scores from 1 to 5; nothing bounds the head

@@ -9,7 +9,7 @@ from tests.workers.conftest import preference
 from workers.errors import RewardError
 from workers.models import load
 from workers.schema import OutcomeRecord
-from workers.schema.recipe import SEARCHED, builtin_recipes, parse_recipe, searched_recipe
+from workers.schema.recipe import CONVEX, SEARCHED, builtin_recipes, parse_recipe, searched_recipe
 from workers.train import recipe_search
 from workers.train.limits import TrainingStopped
 from workers.train.pipeline import train
@@ -83,7 +83,8 @@ class TestCandidates:
             4,
             (),
         )
-        assert (recipe.backbone == "linear", recipe.unfrozen) == (name == "linear", name == "unfrozen")
+        assert recipe.backbone == (name if name in CONVEX else "step-encoder")
+        assert recipe.unfrozen == (name == "unfrozen")
 
     def test_the_decoder_is_the_recipes_own(self) -> None:
         recipe = parse_recipe({"search": ["linear", "lora"], "decoder": "tiny"})
@@ -104,7 +105,7 @@ class TestCandidates:
             parse_recipe(values)
 
     def test_auto_searches(self) -> None:
-        assert builtin_recipes()["auto"].search[0] == "linear"
+        assert builtin_recipes()["auto"].search == ("linear", "hybrid", "frozen", "unfrozen")
 
 
 class TestRun:

@@ -9,7 +9,7 @@ import torch
 
 from workers.errors import RewardError
 from workers.models import renderer_of
-from workers.models.backbones import step_encoder
+from workers.models.backbones import chunk_encoder
 from workers.objectives import Examples, collect
 from workers.schema import OutcomeRecord, Task
 from workers.train import early_stopping
@@ -323,10 +323,10 @@ def test_what_a_chunk_is_encoded_with_does_not_depend_on_where_training_was_stop
     """Rounding depends on a chunk's company in its batch; here by enough to be seen."""
 
     def encode(encoder, chunks, *, bfloat16):
-        return step_encoder_encode(encoder, chunks, bfloat16=bfloat16) + 0.01 * len(chunks)
+        return plain_encode(encoder, chunks, bfloat16=bfloat16) + 0.01 * len(chunks)
 
-    step_encoder_encode = step_encoder.encode
-    monkeypatch.setattr(step_encoder, "encode", encode)
+    plain_encode = chunk_encoder.encode
+    monkeypatch.setattr(chunk_encoder, "encode", encode)
     data = {"records": preferences[:18], "validation": preferences[18:]}
     whole, _ = fit(**data)
     whole.run()

@@ -7,11 +7,11 @@ learn, so that the losses of a linear model are convex in the weights, and a ste
 and events are worth.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,7 +30,8 @@ Floats = NDArray[np.float64]
 # multiplied by SHAPE as it is: how much of it there is, is what it tells.
 SAID, PIECES, SEEN, SHAPE = 0.5, 0.5, 0.25, 0.7
 FIRST_STRUCTURE = 3 * COLUMNS
-_STRUCTURE_COLUMNS = np.arange(FIRST_STRUCTURE, FIRST_STRUCTURE + len(STRUCTURE), dtype=np.int32)
+FIRST_EMBEDDING = FIRST_STRUCTURE + len(STRUCTURE)
+_STRUCTURE_COLUMNS = np.arange(FIRST_STRUCTURE, FIRST_EMBEDDING, dtype=np.int32)
 UNSEEN = 4096  # columns for features that training never had
 _CHUNK = 2_000  # items encoded between two checks for a stop
 _BATCHES = 4  # kept as matrices of their own
@@ -64,6 +65,9 @@ class LinearBackbone(Backbone):
 
     kind = "linear"
     penalty = 0.0  # of the weights' squares, chosen in training
+    # What embeddings are multiplied by, chosen in training too; only a hybrid model has any.
+    embedding_weight = 0.0
+    embedding_weights: ClassVar[tuple[float, ...]] = (0.0,)
 
     def __init__(
         self, renderer: StepTextRenderer, readout: Readout, *, cumulative: bool, columns: Tensor | None = None
@@ -113,7 +117,7 @@ class LinearBackbone(Backbone):
         assert isinstance(parent, LinearBackbone)
         self._set_columns(parent.columns)
         self.load_state_dict(parent.state_dict(), strict=True)
-        self.penalty = parent.penalty
+        self.penalty, self.embedding_weight = parent.penalty, parent.embedding_weight
 
     def new_cache(self, max_bytes: int) -> "DesignMatrix":
         return DesignMatrix()
@@ -123,8 +127,8 @@ class LinearBackbone(Backbone):
             cache.add(batch[start : start + _CHUNK])
             yield min(start + _CHUNK, len(batch))
 
-    def states(self, batch: Sequence[StepTexts], *, cache: "DesignMatrix | None" = None) -> States:
-        rows = (cache or DesignMatrix()).rows(batch, self.known)
+    def states(self, batch: Sequence[Any], *, cache: Any = None) -> States:
+        rows = self._design(cache).rows(batch, self.known)
         device = self.weight.device
         values = self._read(rows)
         structure = torch.from_numpy(rows.structure)
@@ -139,13 +143,20 @@ class LinearBackbone(Backbone):
         flat = _with_starts(flat, start, rows.counts).to(device)
         return States(flat, rows.counts, (0,) * len(batch))
 
+    def _design(self, cache: Any) -> "DesignMatrix":
+        return cache if isinstance(cache, DesignMatrix) else self.new_cache(0)
+
+    def scaled(self, weights: Tensor) -> Tensor:
+        """[known features, ...]: weights, each times what its feature is multiplied by."""
+        return weights
+
     def _read(self, rows: "DesignRows") -> Tensor:
         """[steps, heads, outputs] of the features of each step, on the CPU, where sparse products are."""
         heads, outputs = self.readout.heads, self.readout.outputs
-        common = _Product.apply(rows.matrix, self.weight.cpu()).unsqueeze(1)
+        common = _Product.apply(rows.matrix, self.scaled(self.weight.cpu())).unsqueeze(1)
         if not self.deviates:
             return common.expand(-1, heads, -1)
-        own = _Product.apply(rows.matrix, self.deviations.cpu().flatten(1))
+        own = _Product.apply(rows.matrix, self.scaled(self.deviations.cpu().flatten(1)))
         unseen = rows.unseen @ (float(self.prior) * prior_draws(heads, outputs))
         return common + (own + torch.from_numpy(unseen)).view(-1, heads, outputs)
 
@@ -214,10 +225,11 @@ class DesignRows:
 class DesignMatrix:
     """The features of items, kept for the many passes of a fit, and for the fits of several models.
 
-    Items are known by their key, and equal steps are hashed once.
+    Items are known by their key, and equal steps are hashed once. width: columns there may be.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, width: int = FIRST_EMBEDDING) -> None:
+        self.width = width
         self._first: dict[bytes, int] = {}
         self._steps = 0
         self._entries: list[_Entries] = []
@@ -227,21 +239,26 @@ class DesignMatrix:
     def add(self, batch: Sequence[StepTexts]) -> None:
         columns, values, lengths = [], [], []
         by_text: dict[tuple[str, str], tuple[NDArray[np.int32], Floats]] = {}
-        for item in batch:
-            if item.key in self._first:
-                continue
+        new = {item.key: item for item in batch if item.key not in self._first}
+        embedding_columns = np.arange(FIRST_EMBEDDING, self.width, dtype=np.int32)
+        for item, embeddings in zip(new.values(), self.embeddings(list(new.values())), strict=True):
             self._first[item.key] = self._steps
             self._steps += len(item.said)
             self._structure.append(item.structure.astype(np.float64) * SHAPE)
-            for texts, shape in zip(zip(item.said, item.seen, strict=True), item.structure, strict=True):
+            texts_by_step = zip(item.said, item.seen, strict=True)
+            for texts, shape, embedding in zip(texts_by_step, item.structure, embeddings, strict=True):
                 if texts not in by_text:
                     by_text[texts] = text_features(*texts)
                 found, counts = by_text[texts]
-                columns += [found, _STRUCTURE_COLUMNS]
-                values += [counts, shape * SHAPE]
-                lengths.append(len(found) + len(shape))
+                columns += [found, _STRUCTURE_COLUMNS, embedding_columns]
+                values += [counts, shape * SHAPE, embedding]
+                lengths.append(len(found) + len(shape) + len(embedding))
         if lengths:
             self._entries.append(_Entries(np.concatenate(columns), np.concatenate(values), np.array(lengths)))
+
+    def embeddings(self, batch: Sequence[Any]) -> Iterable[Floats]:
+        """By item, [steps, width - FIRST_EMBEDDING]: what stands in the columns after the structure."""
+        return [np.empty((len(item.said), 0)) for item in batch]
 
     def columns(self, batch: Sequence[StepTexts]) -> NDArray[np.int64]:
         """The features that these have, ascending."""
@@ -257,7 +274,7 @@ class DesignMatrix:
         kept = self._chosen.get(name)
         if kept is None or kept.known is not known:
             entries, structure = self._of(batch)
-            place = np.full(FIRST_STRUCTURE + len(STRUCTURE), -1, dtype=np.int32)
+            place = np.full(self.width, -1, dtype=np.int32)
             place[known] = np.arange(len(known))
             found = place[entries.columns]
             counts = tuple(len(item.said) for item in batch)

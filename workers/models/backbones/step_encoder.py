@@ -1,8 +1,6 @@
 """The `step-encoder` backbone: a bidirectional encoder of chunks, and a small causal transformer (mixer) over them."""
 
-import hashlib
 import math
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,13 +10,12 @@ from torch.nn import functional
 
 from workers.errors import RewardError
 from workers.models.backbones.base import Backbone
-from workers.models.backbones.encoder import encode
+from workers.models.backbones.chunk_encoder import embed_ahead, embed_chunks
 from workers.models.cache.embeddings import ChunkCache
 from workers.models.states import States
 from workers.text import GROUNDING, SOURCES, ChunkRenderer, Chunks
 from workers.text.chunks import FRAME
 
-_AHEAD = 512  # chunks encoded between two checks for a stop
 SIMILARITIES = 3
 # Shares, cosines and logarithms differ by about a tenth from chunk to chunk; embeddings, once normalised, by one. What
 # is so much smaller is hardly learnt from: a length that decides everything was missed.
@@ -218,44 +215,18 @@ class StepEncoder(Backbone):
         self, chunks: Sequence[tuple[int, ...]], *, cache: ChunkCache | None = None
     ) -> tuple[Tensor, set[int]]:
         """[chunks, hidden], and which of them came from the cache. Gradients reach the encoder only without one."""
-        if cache is None:
-            return encode(self.encoder, chunks, bfloat16=self.in_bfloat16), set()
-        keys = [chunk_key(self.name, ids) for ids in chunks]
-        found = {row: hit for row, key in enumerate(keys) if (hit := cache.get(key)) is not None}
-        missing = [row for row in range(len(chunks)) if row not in found]
-        out = torch.empty(len(chunks), self.mixer.config.hidden, device=self.device)
-        if missing:
-            with torch.no_grad():
-                out[missing] = encode(
-                    self.encoder, [chunks[row] for row in missing], bfloat16=self.in_bfloat16
-                )
-            for row, embedding in zip(missing, out[missing].cpu(), strict=True):
-                cache.put(keys[row], embedding)
-        if found:
-            out[list(found)] = torch.stack(list(found.values())).to(out.device)
-        return out, set(found)
+        return embed_chunks(self.encoder, self.name, chunks, cache=cache, bfloat16=self.in_bfloat16)
 
     def encode_ahead(self, batch: Sequence[Chunks], cache: ChunkCache) -> Iterator[int]:
-        """Every chunk, always in the same groups.
-
-        Encoded when a batch first asks for it, a chunk would have other company in a run that is resumed than in one
-        that was not stopped, and its embedding another rounding: their weights would drift apart.
-        """
-        framed = {self.renderer.framed(chunk) for item in batch for chunk in item.chunks}
-        chunks = sorted(framed, key=lambda ids: (len(ids), ids))
-        for start in range(0, len(chunks), _AHEAD):
-            self.embed(chunks[start : start + _AHEAD], cache=cache)
-            yield min(start + _AHEAD, len(chunks))
+        """Every chunk, see `embed_ahead`."""
+        chunks = {self.renderer.framed(chunk) for item in batch for chunk in item.chunks}
+        yield from embed_ahead(self.encoder, self.name, chunks, cache, bfloat16=self.in_bfloat16)
 
     def cost(self, batch: Sequence[Chunks]) -> int:
         """Frozen: chunks through the mixer. Else the tokens of distinct chunks."""
         if self.frozen:
             return sum(len(item.chunks) for item in batch)
         return sum(len(ids) + FRAME for ids in {chunk.ids for item in batch for chunk in item.chunks})
-
-
-def chunk_key(name: bytes, ids: Sequence[int]) -> bytes:
-    return hashlib.blake2b(name + array("q", ids).tobytes(), digest_size=16).digest()
 
 
 def _cached(chunks: Chunks, row: list[int], hits: set[int]) -> int:

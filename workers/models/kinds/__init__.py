@@ -9,7 +9,7 @@ manifest. load(folder, manifest, device): the backbone, and the shape and weight
 from importlib import import_module
 from typing import Any, NamedTuple
 
-KINDS = ("step-encoder", "decoder", "features", "linear")
+KINDS = ("step-encoder", "decoder", "features", "linear", "hybrid")
 
 
 class Names(NamedTuple):

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from workers.models.backbones.linear import LinearBackbone, Readout
 from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
@@ -13,7 +14,7 @@ from workers.schema.recipe import Recipe
 from workers.text import StepTextRenderer
 
 KIND = "linear"
-_STEP_RULE = "after each agent step, what its calls gave back included; V_0 before the first"
+STEP_RULE = "after each agent step, what its calls gave back included; V_0 before the first"
 
 
 def renderer(recipe: Recipe, examples: Any = ()) -> StepTextRenderer:
@@ -30,21 +31,12 @@ def heads(recipe: Recipe, width: int, names: Names) -> dict[str, Any]:
 
 
 def save(backbone: LinearBackbone, heads: Heads, folder: Path, recipe: Recipe) -> dict[str, Any]:
-    kept = tensors(backbone)
-    save_file(
-        {name: tensor.int() if name == "columns" else tensor.float() for name, tensor in kept.items()},
-        folder / WEIGHTS,
-    )
+    save_features(backbone, folder / WEIGHTS)
     return {
-        "backbone": {
-            "kind": KIND,
-            "features": len(backbone.columns),
-            "penalty": backbone.penalty,
-            "cumulative": backbone.cumulative,
-        },
+        "backbone": {"kind": KIND, **described(backbone)},
         "heads": save_heads(heads, folder),
         "text": {},
-        "step_rule": _STEP_RULE,
+        "step_rule": STEP_RULE,
     }
 
 
@@ -53,11 +45,31 @@ def load(
 ) -> tuple[LinearBackbone, HeadsConfig, dict[str, Any]]:
     config, head_weights = load_heads(folder, manifest["heads"])
     readout = Readout(config.ensemble, config.labels, config.named_criteria)
-    weights = load_file(folder / WEIGHTS)
-    columns = weights["columns"].long()
+    known, weights = manifest["backbone"], load_file(folder / WEIGHTS)
     backbone = LinearBackbone(
-        StepTextRenderer(), readout, cumulative=manifest["backbone"]["cumulative"], columns=columns
+        StepTextRenderer(), readout, cumulative=known["cumulative"], columns=weights["columns"].long()
     )
-    backbone.load_state_dict(weights | {"columns": columns}, strict=True)
-    backbone.penalty = manifest["backbone"]["penalty"]
+    load_features(backbone, weights, known)
     return backbone, config, head_weights
+
+
+def save_features(backbone: LinearBackbone, path: Path) -> None:
+    """The columns, and what is learnt of each."""
+    kept = tensors(backbone)
+    save_file(
+        {name: tensor.int() if name == "columns" else tensor.float() for name, tensor in kept.items()}, path
+    )
+
+
+def load_features(backbone: LinearBackbone, weights: dict[str, Tensor], known: dict[str, Any]) -> None:
+    """known: what `described` has told of it."""
+    backbone.load_state_dict(weights | {"columns": weights["columns"].long()}, strict=True)
+    backbone.penalty = known["penalty"]
+
+
+def described(backbone: LinearBackbone) -> dict[str, Any]:
+    return {
+        "features": len(backbone.columns),
+        "penalty": backbone.penalty,
+        "cumulative": backbone.cumulative,
+    }

@@ -1,32 +1,23 @@
-"""A step-encoder's files. The encoder's weights are among them only where they were trained, or are not those that
-every installation has."""
+"""A step-encoder's files."""
 
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file, save_file
 
-from workers.errors import RewardError
-from workers.models.backbones.encoder import (
-    EMBEDDED,
-    chunk_renderer,
-    empty_encoder,
-    encoder_folder,
-    load_encoder,
-    weights_hash,
-)
+from workers.models.backbones.chunk_encoder import hidden_size
+from workers.models.backbones.encoder import chunk_renderer, encoder_folder, load_encoder, weights_hash
 from workers.models.backbones.step_encoder import GROUND_SCALE, Mixer, MixerConfig, StepEncoder
-from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
+from workers.models.files import load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
 from workers.models.kinds import Names
+from workers.models.kinds.encoder_files import load_saved_encoder, save_encoder
 from workers.schema.recipe import Recipe
 from workers.text import ChunkRenderer
 
 KIND = "step-encoder"
 _MIXER = "mixer.safetensors"
-_COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json")
 _STEP_RULE = (
     "the last chunk of each agent step, its observations included; V_0 at the last chunk before the first"
 )
@@ -43,7 +34,7 @@ def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str, 
     reads = renderer(recipe)
     encoder = load_encoder(folder) if like is None or recipe.unfrozen else like.encoder
     config = MixerConfig(
-        hidden=int(encoder.config.hidden_size),  # type: ignore[union-attr,arg-type]
+        hidden=hidden_size(encoder),
         width=recipe.width,
         layers=recipe.layers,
         attention_heads=recipe.attention_heads,
@@ -59,21 +50,10 @@ def heads(recipe: Recipe, width: int, names: Names) -> dict[str, Any]:
 
 
 def save(backbone: StepEncoder, heads: Heads, folder: Path, recipe: Recipe) -> dict[str, Any]:
-    source = encoder_folder(recipe.encoder)
-    for name in _COPIED:
-        if (source / name).is_file():
-            shutil.copyfile(source / name, folder / name)
-    own_weights = recipe.unfrozen or recipe.encoder != EMBEDDED
-    if own_weights:
-        save_file(tensors(backbone.encoder), folder / WEIGHTS)
+    described = save_encoder(backbone.encoder, folder, recipe)
     save_file(tensors(backbone.mixer), folder / _MIXER)
     return {
-        "backbone": {
-            "kind": KIND,
-            "encoder": "own" if own_weights else EMBEDDED,
-            "weights_sha256": weights_hash(folder if own_weights else source),
-            "unfrozen": recipe.unfrozen,
-        },
+        "backbone": {"kind": KIND, **described, "unfrozen": recipe.unfrozen},
         "mixer": asdict(backbone.mixer.config) | {"dropout": 0.0},
         "heads": save_heads(heads, folder),
         "text": {"chunk_tokens": recipe.chunk_tokens, "max_tokens": recipe.max_tokens},
@@ -85,17 +65,8 @@ def load(
     folder: Path, manifest: dict[str, Any], device: str
 ) -> tuple[StepEncoder, HeadsConfig, dict[str, Any]]:
     backbone, text = manifest["backbone"], manifest["text"]
-    own = backbone["encoder"] != EMBEDDED
-    source = folder if own else encoder_folder(EMBEDDED)
-    if (found := weights_hash(source)) != backbone["weights_sha256"]:
-        raise RewardError(
-            f"the encoder of {folder.name} has the hash {found[:12]}, but it was trained on "
-            f"{backbone['weights_sha256'][:12]}; install the encoder it was trained on, or train again."
-        )
+    encoder = load_saved_encoder(folder, backbone)
     reads = chunk_renderer(folder, chunk_tokens=text["chunk_tokens"], max_tokens=text["max_tokens"])
-    encoder = empty_encoder(folder) if own else load_encoder(source)
-    if own:
-        encoder.load_state_dict(load_file(folder / WEIGHTS), strict=True)
     weights, described = load_file(folder / _MIXER), dict(manifest["mixer"])
     if "heads" in manifest:
         config, head_weights = load_heads(folder, manifest["heads"])

@@ -1,0 +1,110 @@
+"""The `hybrid` backbone: the linear one, whose features have the embedding of the agent's text of each step among them.
+
+The embedding of a step is the mean over its chunks of the vectors of unit length that a frozen encoder gives them, not
+scaled again; 0 where the agent said nothing. It stands after n-grams and structure, times a weight that is chosen with
+the ridge penalty. Everything else is as with a linear model: the losses are convex, and a step's reward is the sum of
+what its words, events and embedding are worth.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from workers.models.backbones.chunk_encoder import EmbeddingCache, embed_ahead, embed_chunks, hidden_size
+from workers.models.backbones.linear import FIRST_EMBEDDING, DesignMatrix, Floats, LinearBackbone, Readout
+from workers.models.cache.embeddings import ChunkCache
+from workers.text import HybridRenderer, HybridTexts, StepTexts
+
+_SERVED_BYTES = 64 * 1024**2  # where no one keeps a cache: of one batch
+
+
+class ChunkEncoder:
+    """A frozen encoder on its device. No part of the module: it stays float32, and has files of its own.
+
+    name: in the keys of caches.
+    """
+
+    def __init__(self, encoder: nn.Module, name: str) -> None:
+        self.module = encoder.requires_grad_(False).eval()
+        self.name = name.encode()
+        self.hidden = hidden_size(encoder)
+
+
+class HybridBackbone(LinearBackbone):
+    """cache: the matrix of a training (`new_cache`), or a `ChunkCache` of embeddings in serving."""
+
+    kind = "hybrid"
+    embedding_weight = 0.5  # where there is too little to choose it by
+    embedding_weights: ClassVar[tuple[float, ...]] = (0.0, 0.5, 1.0)
+
+    def __init__(
+        self,
+        encoder: ChunkEncoder,
+        renderer: HybridRenderer,
+        readout: Readout,
+        *,
+        cumulative: bool,
+        columns: Tensor | None = None,
+    ) -> None:
+        super().__init__(renderer, readout, cumulative=cumulative, columns=columns)
+        self.encoder = encoder
+
+    def new_cache(self, max_bytes: int) -> "HybridMatrix":
+        return HybridMatrix(self, ChunkCache(max_bytes or _SERVED_BYTES))
+
+    def encode_ahead(self, batch: Sequence[StepTexts], cache: DesignMatrix) -> Iterator[int]:
+        assert isinstance(cache, HybridMatrix)
+        yield from cache.embed_ahead(batch)
+        yield from super().encode_ahead(batch, cache)
+
+    def scaled(self, weights: Tensor) -> Tensor:
+        is_embedding = (self.columns >= FIRST_EMBEDDING).cpu()
+        scale = 1.0 + (self.embedding_weight - 1.0) * is_embedding.to(weights.dtype)
+        return weights * scale.view(-1, *[1] * (weights.ndim - 1))
+
+    def _design(self, cache: Any) -> DesignMatrix:
+        if cache is None or isinstance(cache, DesignMatrix):
+            return super()._design(cache)
+        return HybridMatrix(self, cache)
+
+
+class HybridMatrix(DesignMatrix):
+    """A design matrix with embeddings. chunks: where those of chunks are kept."""
+
+    def __init__(self, backbone: HybridBackbone, chunks: EmbeddingCache) -> None:
+        super().__init__(FIRST_EMBEDDING + backbone.encoder.hidden)
+        self._encoder, self._bfloat16 = backbone.encoder, backbone.in_bfloat16
+        self._chunks = chunks
+
+    def embed_ahead(self, batch: Sequence[Any]) -> Iterator[int]:
+        encoder = self._encoder
+        yield from embed_ahead(
+            encoder.module, encoder.name, _distinct(batch), self._chunks, bfloat16=self._bfloat16
+        )
+
+    def embeddings(self, batch: Sequence[HybridTexts]) -> Iterable[Floats]:
+        """By item, [steps, hidden]."""
+        chunks = sorted(_distinct(batch))
+        found = np.zeros((0, self._encoder.hidden))
+        if chunks:
+            encoder = self._encoder
+            with torch.no_grad():
+                embedded, _ = embed_chunks(
+                    encoder.module, encoder.name, chunks, cache=self._chunks, bfloat16=self._bfloat16
+                )
+            found = embedded.cpu().double().numpy()
+        row = {ids: place for place, ids in enumerate(chunks)}
+        for item in batch:
+            steps = np.zeros((len(item.chunks), self._encoder.hidden))
+            for place, step in enumerate(item.chunks):
+                if step:
+                    steps[place] = found[[row[ids] for ids in step]].mean(0)
+            yield steps
+
+
+def _distinct(batch: Sequence[HybridTexts]) -> set[tuple[int, ...]]:
+    return set(chain.from_iterable(chain.from_iterable(item.chunks for item in batch)))

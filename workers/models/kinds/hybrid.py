@@ -1,0 +1,75 @@
+"""A hybrid model's files: those of a linear one under another name, and those of its encoder."""
+
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+
+from workers.models.backbones.encoder import chunk_renderer, encoder_folder, load_encoder, weights_hash
+from workers.models.backbones.hybrid import ChunkEncoder, HybridBackbone
+from workers.models.backbones.linear import Readout
+from workers.models.files import load_heads, save_heads
+from workers.models.heads import Heads, HeadsConfig
+from workers.models.kinds import Names, linear
+from workers.models.kinds.encoder_files import load_saved_encoder, save_encoder
+from workers.models.kinds.linear import heads as heads
+from workers.schema.recipe import Recipe
+from workers.text import HybridRenderer
+
+KIND = "hybrid"
+_FEATURES = "features.safetensors"
+
+
+def renderer(recipe: Recipe, examples: Any = ()) -> HybridRenderer:
+    return _renderer(encoder_folder(recipe.encoder), recipe.chunk_tokens)
+
+
+def build(
+    recipe: Recipe, examples: Any, like: HybridBackbone | None, device: str, names: Names
+) -> HybridBackbone:
+    """like: one whose encoder is shared."""
+    encoder = like.encoder if like is not None else _pretrained(encoder_folder(recipe.encoder), device)
+    readout = Readout(recipe.ensemble, *names)
+    return HybridBackbone(encoder, renderer(recipe), readout, cumulative=recipe.aggregation == "value")
+
+
+def save(backbone: HybridBackbone, heads: Heads, folder: Path, recipe: Recipe) -> dict[str, Any]:
+    described = save_encoder(backbone.encoder.module, folder, recipe)
+    linear.save_features(backbone, folder / _FEATURES)
+    return {
+        "backbone": {
+            "kind": KIND,
+            **linear.described(backbone),
+            "embedding_weight": backbone.embedding_weight,
+            **described,
+        },
+        "heads": save_heads(heads, folder),
+        "text": {"chunk_tokens": recipe.chunk_tokens},
+        "step_rule": linear.STEP_RULE,
+    }
+
+
+def load(
+    folder: Path, manifest: dict[str, Any], device: str
+) -> tuple[HybridBackbone, HeadsConfig, dict[str, Any]]:
+    config, head_weights = load_heads(folder, manifest["heads"])
+    known = manifest["backbone"]
+    weights = load_file(folder / _FEATURES)
+    backbone = HybridBackbone(
+        ChunkEncoder(load_saved_encoder(folder, known).to(device), known["weights_sha256"]),
+        _renderer(folder, manifest["text"]["chunk_tokens"]),
+        Readout(config.ensemble, config.labels, config.named_criteria),
+        cumulative=known["cumulative"],
+        columns=weights["columns"].long(),
+    )
+    linear.load_features(backbone, weights, known)
+    backbone.embedding_weight = known["embedding_weight"]
+    return backbone, config, head_weights
+
+
+def _pretrained(folder: Path, device: str) -> ChunkEncoder:
+    return ChunkEncoder(load_encoder(folder).to(device), weights_hash(folder))
+
+
+def _renderer(folder: Path, chunk_tokens: int) -> HybridRenderer:
+    return HybridRenderer(chunk_renderer(folder, chunk_tokens=chunk_tokens, max_tokens=chunk_tokens))
