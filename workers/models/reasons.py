@@ -52,7 +52,8 @@ class Attribution:
 
 
 def gives_reasons(model: "LoadedModel") -> bool:
-    return isinstance(model.model.backbone, LinearBackbone)
+    """A hybrid model does not: what its embeddings add is no word's or event's."""
+    return model.model.backbone.kind == LinearBackbone.kind
 
 
 def find_reasons(

@@ -183,6 +183,7 @@ class TestModel:
         item = model.render(Text("good sent"))
         (mine,), (other,) = model.score([item]), again.score([item])
         assert (mine.raw, mine.std) == (other.raw, other.std)
+        assert model.reasons(Text("good sent")) == []
         assert mine.raw == pytest.approx(mine.offset + sum(mine.step_rewards), abs=1e-9)
         assert next(backbone.encoder.module.parameters()).dtype == torch.float32
         reward = model.manifest["reward"]
