@@ -16,7 +16,7 @@ from apps.core.storage import model_folders
 from apps.datasets.models import DatasetVersion
 from apps.training.models import TrainingRun
 from workers.schema.decoder_estimate import KNOWN_SHAPES, DecoderEstimate, DecoderShape, estimate_decoder
-from workers.schema.recipe import GENERATIVE, Recipe, parse_recipe
+from workers.schema.recipe import CONVEX, GENERATIVE, Recipe, parse_recipe, recipe_to_dict
 
 # Runs that agree in these take equally long for each feedback record.
 _SIMILAR_BY = (
@@ -28,6 +28,7 @@ _SIMILAR_BY = (
     "gradient_checkpointing",
     "max_tokens",
 )
+_LATER = ("base_weights", "search")  # the same; runs from before there was a choice lack them
 _READS = {
     "bradley_terry": ("pairwise",),
     "plackett_luce": ("ranking",),
@@ -40,7 +41,8 @@ _READS = {
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """records: of the training split, those that the objective reads. seconds: at most; training may stop early.
+    """records: of the training split, those that the objective reads. epochs: 0 for a fit that has none, and for a
+    search, which takes at most search_seconds. seconds: at most; training may stop early.
 
     memory: bytes, the peak of `like`; of the GPU where it ran on one. like: None where there is no similar run.
     decoder: computed from the shape of the recipe's decoder, None where there is none or it is not known.
@@ -52,6 +54,7 @@ class Estimate:
     seconds: float | None
     memory: int | None
     decoder: DecoderEstimate | None = None
+    search_seconds: float | None = None
 
     @property
     def memory_in_words(self) -> str:
@@ -77,15 +80,20 @@ def gigabytes(size: float) -> str:
 
 def estimate(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> Estimate:
     records = _record_count(dataset_version, recipe["objective"])
-    epochs = recipe["epochs"] * (1 + recipe["folds"])
+    search_seconds = recipe["search_seconds"] if recipe.get("search") else None
+    has_epochs = search_seconds is None and recipe["backbone"] not in CONVEX
+    epochs = recipe["epochs"] * (1 + recipe["folds"]) if has_epochs else 0
     like = _similar_run(dataset_version, recipe)
     decoder = _decoder_estimate(recipe)
     if like is None:
-        return Estimate(records, epochs, None, None, None, decoder)
+        return Estimate(records, epochs, None, None, None, decoder, search_seconds)
     report = like.report or {}
     trained = report["train"]
     done = trained["steps"] * min(like.recipe["batch_pairs"], trained["examples"])
     overhead = report["seconds"] - trained["seconds"]  # reading, encoding, evaluating
+    if not epochs:  # of a fit, whose steps hardly depend on how many records there are
+        seconds = report["seconds"] * records / trained["examples"]
+        return Estimate(records, epochs, like, seconds, trained.get("peak_memory"), decoder, search_seconds)
     seconds = overhead * records / trained["examples"] + records * epochs * trained["seconds"] / max(1, done)
     return Estimate(records, epochs, like, seconds, trained.get("peak_memory"), decoder)
 
@@ -121,9 +129,10 @@ def _similar_run(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> 
     """The newest that succeeded at the first attempt, without folds; one on the same dataset version first."""
     rows = TrainingRun.objects.filter(project=dataset_version.project, state=JobState.SUCCEEDED, attempt=1)
     rows = rows.filter(**{f"recipe__{key}": recipe[key] for key in _SIMILAR_BY}, recipe__folds=0)
-    weights = Q(recipe__base_weights=recipe["base_weights"])
-    if recipe["base_weights"] == Recipe().base_weights:
-        weights |= Q(recipe__base_weights__isnull=True)  # of a run from before there was a choice
-    rows = rows.filter(weights, report__train__steps__gt=0, report__seconds__gt=0)
+    for key in _LATER:
+        equal = Q(**{f"recipe__{key}": recipe[key]})
+        default = recipe_to_dict(Recipe())[key]
+        rows = rows.filter(equal | Q(**{f"recipe__{key}__isnull": True}) if recipe[key] == default else equal)
+    rows = rows.filter(report__train__steps__gt=0, report__seconds__gt=0)
     same = rows.filter(dataset_version=dataset_version, recipe__objective=recipe["objective"])
     return same.order_by("-pk").first() or rows.order_by("-pk").first()

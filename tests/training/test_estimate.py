@@ -94,9 +94,9 @@ class TestOnTheForm:
         return answer.content.decode()
 
     def test_before_anything_is_chosen(self, twelve: DatasetVersion, researcher_client: Client) -> None:
-        ended(twelve, recipe(), seconds=3610.0)
+        ended(twelve, recipe(search=["linear", "hybrid", "frozen", "unfrozen"]), seconds=3670.0)
         page = researcher_client.get(reverse("training:run-create", args=["desk"])).content.decode()
-        assert "10 feedback records in the training split, for up to 20 epochs." in page
+        assert "10 feedback records in the training split. The search for a recipe takes up to 600 s" in page
         assert "1 hours" not in page and "up to 61 minutes" in page
 
     def test_as_the_form_stands(self, twelve: DatasetVersion, researcher_client: Client) -> None:

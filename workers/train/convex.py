@@ -70,6 +70,11 @@ class ConvexTrainer:
         assert isinstance(backbone, LinearBackbone)
         return backbone
 
+    @property
+    def plan(self) -> str:
+        """For the log."""
+        return f"at most {_STEPS} steps of L-BFGS, after the choice of a ridge penalty"
+
     def run(self) -> None:
         """Raises TrainingStopped, RewardError."""
         if self.cache is None:

@@ -311,10 +311,7 @@ class TrainingPipeline:
             limits=TrainingLimits(self.stop, seconds, checkpoints),
             process_group=self.process_group,
         )
-        self.events(
-            message=f"training on {len(training)} examples, {len(trainer.batches)} steps on {self.device} "
-            f"in {'bfloat16' if trainer.model.backbone.in_bfloat16 else 'float32'}"
-        )
+        self.events(message=f"training on {len(training)} examples, {trainer.plan}")
         if not len(validation):
             self.events(message="no validation data: training runs all epochs and keeps the last weights")
         trainer.run()

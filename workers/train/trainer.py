@@ -98,6 +98,12 @@ class RewardTrainer:
             }
             self.batches += batches
 
+    @property
+    def plan(self) -> str:
+        """For the log."""
+        precision = "bfloat16" if self.model.backbone.in_bfloat16 else "float32"
+        return f"{len(self.batches)} steps on {self.device} in {precision}"
+
     def run(self) -> None:
         """Train until the last step or until early stopping. Raises TrainingStopped, RewardError."""
         self._fill_cache()
