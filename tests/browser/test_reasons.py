@@ -36,10 +36,10 @@ def test_reasons(
         page.get_by_text("Reasons for the reward").click()
         expect(page.get_by_role("table").filter(has_text="Events")).to_be_visible()
         tools.shoot(page, "trajectory-reasons")
-        with page.expect_response("**/reasons/*/?model=plain%401"):
+        with page.expect_response("**/trajectory-reasons/*/?model=plain%401"):
             page.get_by_label("Model").select_option("plain@1")
         expect(page.get_by_label("Model")).to_have_value("plain@1")
-        page.goto(f"{live_server.url}/p/desk/endpoints/reasons/{trajectory.pk}/?model=second@1")
+        page.goto(f"{live_server.url}/p/desk/endpoints/trajectory-reasons/{trajectory.pk}/?model=second@1")
         expect(page.get_by_role("heading", name="Reasons for the reward")).to_be_visible()
         expect(page.get_by_label("Model")).to_have_value("second@1")
         tools.shoot(page, "reasons-page")

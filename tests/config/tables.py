@@ -188,7 +188,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/endpoints/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/node/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/deploy/": ("GET", Role.RESEARCHER),
-    "p/<slug:slug>/endpoints/reasons/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/trajectory-reasons/<int:pk>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/state/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/try/": ("POST", Role.RESEARCHER),

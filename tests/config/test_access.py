@@ -199,6 +199,7 @@ def make_world(slug: str) -> World:
             "metrics": Metric.objects.create(induction=induction, position=0, name="polite").pk,
             "active-learning": campaign.pk,
             "reasons": item.pk,
+            "trajectory-reasons": first.pk,
             "alerts": alert.pk,
             "of": f"{slug}-reward",
             "items": held.pk,

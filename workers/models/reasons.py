@@ -4,9 +4,9 @@ A word's share is exact: the trajectory is scored again without it. Which words 
 the weights of the word, its pairs and its pieces. An event's share is its value times its weight, summed over steps.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +19,32 @@ from workers.models.backbones.linear import (
     LinearBackbone,
     scaled_channel,
 )
+from workers.models.reward_model import RewardModel
+from workers.schema.model_score import ModelScore
 from workers.schema.reasons import MOST_REASONS, EventReason, Reason, WordReason
 from workers.text import STRUCTURE, Content, StepTexts
 from workers.text.event_names import EVENT_NAMES
 from workers.text.ngrams import COLUMNS, piece_columns, pieces, word_columns, words
 from workers.text.word_deletion import AgentWords, agent_words, without_word
 
-if TYPE_CHECKING:
-    from workers.models.loaded import LoadedModel
-
 MOST_WORDS = 60  # tried of a trajectory
 MOST_CHARACTERS = 2**21  # of the copies without a word, together: longer trajectories have fewer words tried
 _LOT_CHARACTERS = 2**18  # scored together: between two of them other requests have their turn
 _MOST_STEPS = 20  # named for an event
 Floats = NDArray[np.float64]
+
+
+class ExplainedModel(Protocol):
+    """What is asked of a loaded model."""
+
+    @property
+    def model(self) -> RewardModel: ...
+    @property
+    def aggregation(self) -> str: ...
+    @property
+    def std(self) -> float: ...
+    def render(self, content: Content) -> Any: ...
+    def score(self, batch: Sequence[Any]) -> Sequence[ModelScore]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +63,13 @@ class Attribution:
     weights: Floats
 
 
-def gives_reasons(model: "LoadedModel") -> bool:
+def gives_reasons(model: ExplainedModel) -> bool:
     """A hybrid model does not: what its embeddings add is no word's or event's."""
     return model.model.backbone.kind == LinearBackbone.kind
 
 
 def find_reasons(
-    model: "LoadedModel",
+    model: ExplainedModel,
     content: Content,
     *,
     limit: int = MOST_REASONS,
@@ -78,7 +90,7 @@ def find_reasons(
     return sorted(found, key=lambda reason: -abs(reason.by))[:limit]
 
 
-def attribute(model: "LoadedModel", rendered: StepTexts) -> Attribution:
+def attribute(model: ExplainedModel, rendered: StepTexts) -> Attribution:
     """The raw reward of a linear model, by step. Ensembles: of the mean over their heads."""
     backbone = model.model.backbone
     assert isinstance(backbone, LinearBackbone)
@@ -101,7 +113,7 @@ def attribute(model: "LoadedModel", rendered: StepTexts) -> Attribution:
     )
 
 
-def _step_weights(model: "LoadedModel") -> tuple[Floats, float]:
+def _step_weights(model: ExplainedModel) -> tuple[Floats, float]:
     """[known features], and the intercept: of the number that a step's value is."""
     backbone = model.model.backbone
     assert isinstance(backbone, LinearBackbone)
@@ -113,7 +125,7 @@ def _step_weights(model: "LoadedModel") -> tuple[Floats, float]:
     return table[:, good] - table[:, bad], float(starts[good] - starts[bad])
 
 
-def _shares(model: "LoadedModel", values: Floats) -> Floats:
+def _shares(model: ExplainedModel, values: Floats) -> Floats:
     """[steps]: what each step's value counts in the raw reward."""
     count = len(values)
     if model.aggregation == "mean":
@@ -133,7 +145,7 @@ def _event_reasons(attribution: Attribution, std: float) -> Iterator[EventReason
 
 
 def _word_reasons(
-    model: "LoadedModel",
+    model: ExplainedModel,
     content: Content,
     rendered: StepTexts,
     attribution: Attribution,
