@@ -25,7 +25,7 @@ from workers.train.limits import LOG_SECONDS, TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 
 # Standard deviations of the prior of a weight, squared: from all but nothing to be learnt, to all but no penalty.
-VARIANCES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+VARIANCES = (0.0003, 0.003, 0.03, 0.3, 3.0)
 DEFAULT_VARIANCE = 0.3  # where there are too few tasks to choose by
 _FEWEST_TASKS, _FOLDS, _MOST_CHOOSING = 10, 3, 5_000
 _STEPS, _CHOOSING_STEPS = 200, 60
