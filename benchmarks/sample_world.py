@@ -31,6 +31,7 @@ from apps.demo import annotators
 from apps.demo.agents import STYLES, Conversation, converse
 from apps.demo.generate import verdict
 from apps.demo.world import TASKS
+from benchmarks.output import put_out
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.bootstrap import difference_interval, mean_interval
@@ -333,9 +334,7 @@ def main() -> int:
     except RewardError as error:
         sys.stderr.write(f"{error.message}\n")
         return 2
-    if arguments.out:
-        arguments.out.write_text(json.dumps(found, indent=2) + "\n")
-    print(json.dumps(found) if arguments.json else "\n".join(_lines(found)))
+    put_out(found, _lines(found), arguments)
     return 0
 
 

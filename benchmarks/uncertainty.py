@@ -13,7 +13,6 @@ temperature scaling. It is of a comparison, and says nothing of a single input, 
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from benchmarks import sample_world
+from benchmarks.output import put_out
 from benchmarks.public_data import data_folder, hh, tau_bench
 from workers.device import choose_device
 from workers.errors import RewardError
@@ -258,9 +258,7 @@ def main() -> int:
     except RewardError as error:
         sys.stderr.write(f"{error.message}\n")
         return 2
-    if arguments.out:
-        arguments.out.write_text(json.dumps(found, indent=2) + "\n")
-    print(json.dumps(found) if arguments.json else "\n".join(_lines(found)))
+    put_out(found, _lines(found), arguments)
     return 0
 
 

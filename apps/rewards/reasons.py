@@ -12,13 +12,14 @@ from apps.training.models import RewardModel
 from apps.training.selectors import models_of
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import load_trajectories
+from workers.schema.recipe import CONVEX
 
-SHOWN_STEPS = 5  # of an event
+MAX_STEPS = 5  # of an event
 _TIMEOUT = 60.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class ShownReason:
+class ReasonRow:
     """count: of a word; None for an event. steps: indices among all steps. more: steps that are not named.
 
     bar: its size in percent of the largest.
@@ -37,13 +38,13 @@ class ExplainedReward:
     """reward: on the reward scale. reasons: the largest first."""
 
     reward: float
-    words: list[ShownReason]
-    events: list[ShownReason]
+    words: list[ReasonRow]
+    events: list[ReasonRow]
 
 
 def models_with_reasons(project: Project) -> QuerySet[RewardModel]:
-    """Newest first: those with a linear backbone."""
-    return models_of(project).filter(manifest__backbone__kind="linear")
+    """Newest first: those with a linear or hybrid backbone."""
+    return models_of(project).filter(manifest__backbone__kind__in=CONVEX)
 
 
 def explain_reward(*, model: RewardModel, trajectory: Trajectory) -> ExplainedReward:
@@ -62,21 +63,22 @@ def explain_reward(*, model: RewardModel, trajectory: Trajectory) -> ExplainedRe
     found = result["reasons"]["model"]
     indices = load_trajectories([trajectory.pk])[trajectory.pk].agent_steps
     largest = max((abs(reason["by"]) for reason in found), default=1.0)
-    shown = [(reason["kind"], _shown(reason, indices, largest)) for reason in found]
-    words, events = ([reason for kind, reason in shown if kind == wanted] for wanted in ("word", "event"))
-    return ExplainedReward(result["reward"], words, events)
+    rows: dict[str, list[ReasonRow]] = {"word": [], "event": []}
+    for reason in found:
+        rows[reason["kind"]].append(_reason_row(reason, indices, largest))
+    return ExplainedReward(result["reward"], rows["word"], rows["event"])
 
 
-def _shown(reason: dict[str, Any], indices: list[int], largest: float) -> ShownReason:
+def _reason_row(reason: dict[str, Any], indices: list[int], largest: float) -> ReasonRow:
     if reason["kind"] == "word":
         text, agent_steps = reason["text"], [] if reason["step"] is None else [reason["step"]]
     else:
         text, agent_steps = reason["name"], reason["steps"]
-    return ShownReason(
+    return ReasonRow(
         text,
         reason.get("count"),
-        [indices[step] for step in agent_steps[:SHOWN_STEPS]],
-        max(0, len(agent_steps) - SHOWN_STEPS),
+        [indices[step] for step in agent_steps[:MAX_STEPS]],
+        max(0, len(agent_steps) - MAX_STEPS),
         reason["by"],
         round(100 * abs(reason["by"]) / largest),
     )

@@ -15,7 +15,7 @@ from apps.training.models import RewardModel, TrainingRun
 from apps.training.selectors import model_named, models_of, runs_of
 from apps.training.services import cancel_run, start_run
 from apps.training.tracker_options import tracker_results
-from workers.schema.recipe import AUTO
+from workers.schema.builtin_recipes import AUTO
 from workers.schema.trackers import TRACKER_PACKAGES
 
 router = Router()

@@ -14,7 +14,8 @@ from apps.training.models import RewardModel
 from apps.training.selectors import models_of
 from apps.training.services import MAX_SEED
 from apps.training.tracker_options import MAX_PROJECT_LENGTH
-from workers.schema.recipe import AUTO, Recipe
+from workers.schema.builtin_recipes import AUTO
+from workers.schema.recipe import Recipe
 from workers.schema.trackers import TRACKER_PACKAGES
 
 OWN = "own"

@@ -12,7 +12,8 @@ from apps.training.models import Recipe as NamedRecipe
 from apps.training.models import TrainingRun
 from apps.training.pretrained import check_names, with_names
 from workers.errors import RewardError
-from workers.schema.recipe import AUTO, Recipe, builtin_recipes, parse_recipe, recipe_to_dict, searched_recipe
+from workers.schema.builtin_recipes import AUTO, builtin_recipes, searched_recipe
+from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
 from workers.schema.recipe_keys import parse_new_recipe, without_unread_keys
 
 # Of a dataset without comparisons: what `auto` learns, by the kind of its records.

@@ -42,6 +42,7 @@ from apps.training.models import RewardModel, TrainingRun
 from apps.training.pretrained import with_folders
 from apps.training.run_trackers import RunTrackers
 from apps.training.selectors import run_folder, with_ancestors
+from workers.schema.recipe import needs_one_process
 
 log = logging.getLogger(__name__)
 
@@ -137,9 +138,8 @@ def _watch(run: TrainingRun, folder: Path, trackers: RunTrackers) -> int:
     """Start the child and follow it; its exit status."""
     tail = EventTail(folder / "events.jsonl")
     services.forget_events(run=run, beyond=tail.lines_there())
-    process_arguments = (
-        ["--processes", str(settings.TRAINING_PROCESSES)] if settings.TRAINING_PROCESSES > 1 else []
-    )
+    processes = 1 if needs_one_process(run.recipe) else settings.TRAINING_PROCESSES
+    process_arguments = ["--processes", str(processes)] if processes > 1 else []
     child = core_subprocess.start(CHILD, [str(folder), *process_arguments], log=folder / "log.txt")
     log.info("%s, attempt %s, is process %s", run, run.attempt, child.pid)
     try:

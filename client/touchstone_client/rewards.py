@@ -124,7 +124,7 @@ class RewardClient:
     ) -> Scores:
         """A result for each item, in order. criteria: names of those the model was trained on, or texts of new ones.
 
-        reasons: each result tells which words and events moved it, where the endpoint has a linear model.
+        reasons: each result tells which words and events moved it, where the endpoint has a linear or hybrid model.
         version: refuse to be answered by another revision.
         """
         options = self._requests.options(

@@ -121,7 +121,7 @@ def test_other_calls_give_them_too(http: httpx.Client, linear: str, call: str) -
 
 def test_an_endpoint_without_a_linear_model_says_what_to_do(http: httpx.Client, endpoint: str) -> None:
     reply = ask(http, endpoint, reasons=True)
-    assert (reply.status_code, reply.json()["pointer"]) == (400, "/reasons")
+    assert (reply.status_code, reply.json()["pointer"]) == (422, "/reasons")
     assert "backbone `linear`" in reply.json()["detail"]
 
 

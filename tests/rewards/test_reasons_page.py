@@ -21,7 +21,7 @@ from workers.models import load
 pytestmark = pytest.mark.ml
 
 STORED = asked(
-    agent("Sorry, the parcel is late.", call="parcel", seen="error: no such parcel"),
+    agent("Sorry, the parcel is late.", call="parcel", observation="error: no such parcel"),
     agent("<b>Parcel</b> found; it comes today. Sorry!"),
 )
 

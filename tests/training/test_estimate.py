@@ -8,7 +8,8 @@ from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import DatasetVersion
 from apps.training.estimate import estimate
 from apps.training.models import TrainingRun
-from workers.schema.recipe import builtin_recipes, parse_recipe, recipe_to_dict
+from workers.schema.builtin_recipes import builtin_recipes
+from workers.schema.recipe import parse_recipe, recipe_to_dict
 
 
 def recipe(**given: object) -> dict:

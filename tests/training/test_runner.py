@@ -352,3 +352,42 @@ class TestWhileItRuns:
 def test_how_it_ended_in_words() -> None:
     assert core_subprocess.how_it_ended(1) == "ended with status 1"
     assert core_subprocess.how_it_ended(-15) == "was ended by SIGTERM"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "processes"),
+    [
+        ("bradley-terry", "4"),
+        ("auto", None),  # a search, a fit and a model that writes are each of one process
+        ("bradley-terry-linear", None),
+        ("bradley-terry-hybrid", None),
+    ],
+)
+def test_processes_are_for_what_can_be_divided(
+    dataset_version: DatasetVersion,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    recipe: str,
+    processes: str | None,
+) -> None:
+    settings.TRAINING_PROCESSES = 4
+    run = services.start_run(
+        project=dataset_version.project,
+        dataset_version=dataset_version,
+        recipe=recipe,
+        name="polite",
+        by=None,
+    )
+    started: list[list[str]] = []
+    start = core_subprocess.start
+
+    def recorded(module: str, arguments: list[str], **options: Any) -> Any:
+        started.append(arguments)
+        return start(module, arguments[:1], **options)
+
+    monkeypatch.setattr(core_subprocess, "start", recorded)
+    claimed_run = claim_next(TrainingRun)
+    assert claimed_run == run
+    runner.execute(claimed_run)
+    ((_, *more),) = started
+    assert more == ([] if processes is None else ["--processes", processes])

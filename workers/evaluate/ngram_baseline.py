@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from workers.schema import FeedbackRecord, PreferenceRecord, RankingRecord, Trajectory
 from workers.schema.contamination import agent_text
 from workers.schema.records import record_trajectories
+from workers.schema.task_folds import task_folds
 
 PENALTIES = (0.003, 0.03, 0.3)  # C of scikit-learn: the inverse of the ridge penalty
 MIN_COMPARISONS, MIN_TASKS = 50, 10
@@ -150,8 +151,7 @@ def _choose_penalty(
     differences: Any, weights: Floats, tasks: Sequence[str], check: Callable[[], None]
 ) -> float:
     """That of the lowest log loss over folds of tasks, which is less noisy than accuracy."""
-    names = {name: place for place, name in enumerate(sorted(set(tasks), key=_digest))}
-    fold = np.array([names[task] % _FOLDS for task in tasks])
+    fold = np.array(task_folds(tasks, _FOLDS))
     losses = []
     for penalty in PENALTIES:
         found = np.zeros(len(tasks))
@@ -162,10 +162,6 @@ def _choose_penalty(
             found[outside] = np.logaddexp(0, -margin)
         losses.append(np.average(found, weights=weights))
     return PENALTIES[int(np.argmin(losses))]
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
 
 
 def _fit(differences: Any, weights: Floats, penalty: float) -> Floats:

@@ -11,14 +11,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.models.backbones.linear import (
+from workers.models.backbones.design_matrix import (
+    FIRST_EMBEDDING,
     FIRST_STRUCTURE,
-    PIECES,
-    SAID,
-    DesignMatrix,
-    LinearBackbone,
+    PIECES_LENGTH,
+    WORDS_LENGTH,
     scaled_channel,
 )
+from workers.models.backbones.linear import LinearBackbone
 from workers.models.reward_model import RewardModel
 from workers.schema.model_score import ModelScore
 from workers.schema.reasons import MOST_REASONS, EventReason, Reason, WordReason
@@ -49,23 +49,24 @@ class ExplainedModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """A raw reward as a sum: start + texts.sum() + events.sum(). What no step adds is in `start`.
+    """A raw reward as a sum: start + texts.sum() + events.sum() + embeddings.sum(). What no step adds is in `start`.
 
-    texts: [steps], what all words said and seen add. events: [steps, events], by `names`. shares: [steps], what the
-    value of a step counts in the reward. weights: [all columns], of a step's value.
+    texts: [steps], what all words written and observed add. events: [steps, events], by `names`. embeddings: [steps],
+    of a hybrid model. shares: [steps], what the value of a step counts in the reward. weights: [all columns but those
+    of embeddings], of a step's value.
     """
 
     start: float
     texts: Floats
     events: Floats
+    embeddings: Floats
     names: tuple[str, ...]
     shares: Floats
     weights: Floats
 
 
 def gives_reasons(model: ExplainedModel) -> bool:
-    """A hybrid model does not: what its embeddings add is no word's or event's."""
-    return model.model.backbone.kind == LinearBackbone.kind
+    return isinstance(model.model.backbone, LinearBackbone)
 
 
 def find_reasons(
@@ -95,19 +96,23 @@ def attribute(model: ExplainedModel, rendered: StepTexts) -> Attribution:
     backbone = model.model.backbone
     assert isinstance(backbone, LinearBackbone)
     known, intercept = _step_weights(model)
-    matrix = DesignMatrix().rows([rendered], backbone.known).matrix
-    first = int(np.searchsorted(backbone.known, FIRST_STRUCTURE))
+    matrix = backbone.design_rows([rendered]).matrix
+    first, end = (
+        int(np.searchsorted(backbone.known, column)) for column in (FIRST_STRUCTURE, FIRST_EMBEDDING)
+    )
     texts = matrix[:, :first] @ known[:first]
-    events = matrix[:, first:].toarray() * known[first:]
-    shares = _shares(model, texts + events.sum(1))
+    events = matrix[:, first:end].toarray() * known[first:end]
+    embeddings = matrix[:, end:] @ known[end:]
+    shares = _shares(model, texts + events.sum(1) + embeddings)
     is_cumulative = bool((shares == 1).all()) and model.aggregation == "value"
-    weights = np.zeros(FIRST_STRUCTURE + len(STRUCTURE))
-    weights[backbone.known] = known
+    weights = np.zeros(FIRST_EMBEDDING)
+    weights[backbone.known[:end]] = known[:end]
     return Attribution(
         intercept if is_cumulative else intercept * float(shares.sum()),
         texts * shares,
         events * shares[:, None],
-        tuple(STRUCTURE[column - FIRST_STRUCTURE] for column in backbone.known[first:]),
+        embeddings * shares,
+        tuple(STRUCTURE[column - FIRST_STRUCTURE] for column in backbone.known[first:end]),
         shares,
         weights,
     )
@@ -117,7 +122,7 @@ def _step_weights(model: ExplainedModel) -> tuple[Floats, float]:
     """[known features], and the intercept: of the number that a step's value is."""
     backbone = model.model.backbone
     assert isinstance(backbone, LinearBackbone)
-    table = (backbone.weight + backbone.deviations.mean(1)).detach().cpu().double().numpy()
+    table = backbone.scaled(backbone.weight + backbone.deviations.mean(1)).detach().cpu().double().numpy()
     starts = backbone.intercept.detach().cpu().double().numpy()
     if model.model.reward_from == "scalar":
         return table[:, 0], float(starts[0])
@@ -152,7 +157,7 @@ def _word_reasons(
     most_characters: int,
 ) -> Iterator[WordReason]:
     found = agent_words(content)
-    characters = sum(len(text) for text in (*rendered.said, *rendered.seen)) + 1
+    characters = sum(len(text) for text in (*rendered.agent_texts, *rendered.observations)) + 1
     most = max(1, min(MOST_WORDS, min(most_characters, MOST_CHARACTERS) // characters))
     tried = _likely_words(found, rendered, attribution)[:most]
     lot = max(1, _LOT_CHARACTERS // characters)
@@ -162,8 +167,8 @@ def _word_reasons(
         scores = model.score([model.render(without_word(content, word)) for word in chosen])
         for word, score in zip(chosen, scores, strict=True):
             if by := (before - score.raw) / model.std:
-                steps = [step for step, spoken in enumerate(found) if word in spoken]
-                count = sum(spoken.count(word) for spoken in found)
+                steps = [step for step, step_words in enumerate(found) if word in step_words]
+                count = sum(step_words.count(word) for step_words in found)
                 yield WordReason(word, steps[0] if len(steps) == 1 else None, count, by)
 
 
@@ -172,27 +177,29 @@ def _likely_words(found: AgentWords, rendered: StepTexts, attribution: Attributi
     numbers: dict[str, int] = {}
     added = [np.zeros(0)]
     places = [np.zeros(0, dtype=np.int64)]
-    for spoken, said, share in zip(found, rendered.said, attribution.shares, strict=True):
-        if spoken and share:
-            by_place = _by_word(said, attribution.weights)[: len(spoken)] * share
+    for step_words, text, share in zip(found, rendered.agent_texts, attribution.shares, strict=True):
+        if step_words and share:
+            by_place = _by_word(text, attribution.weights)[: len(step_words)] * share
             added.append(by_place)
             places.append(
-                np.array([numbers.setdefault(word, len(numbers)) for word in spoken[: len(by_place)]])
+                np.array([numbers.setdefault(word, len(numbers)) for word in step_words[: len(by_place)]])
             )
     totals = np.bincount(np.concatenate(places), np.concatenate(added), minlength=len(numbers))
     names = list(numbers)
     return [names[place] for place in np.argsort(-np.abs(totals), kind="stable").tolist()]
 
 
-def _by_word(said: str, weights: Floats) -> Floats:
+def _by_word(text: str, weights: Floats) -> Floats:
     """[words of the text], in order: about what each adds, alone, with the words next to it, and by its pieces."""
-    alone, pairs = word_columns(said)
-    columns, counts = words(said)
-    total, of_pairs = (_worth(columns, counts, weights[:COLUMNS], SAID, asked) for asked in (alone, pairs))
+    alone, pairs = word_columns(text)
+    columns, counts = words(text)
+    total, of_pairs = (
+        _worth(columns, counts, weights[:COLUMNS], WORDS_LENGTH, asked) for asked in (alone, pairs)
+    )
     total[:-1] += of_pairs
     total[1:] += of_pairs
-    asked, owners = piece_columns(said)
-    of_pieces = _worth(*pieces(said), weights[COLUMNS : 2 * COLUMNS], PIECES, asked)
+    asked, owners = piece_columns(text)
+    of_pieces = _worth(*pieces(text), weights[COLUMNS : 2 * COLUMNS], PIECES_LENGTH, asked)
     inside = owners >= 0
     total += np.bincount(owners[inside], of_pieces[inside], minlength=len(total))
     return total

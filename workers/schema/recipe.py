@@ -13,12 +13,11 @@ from msgspec import Meta
 
 from workers.errors import RewardError
 from workers.schema.decode import escape
-from workers.schema.decoder_recipes import DECODER_RECIPES
+from workers.schema.recipe_help import PURPOSES
 
 _BESIDE_A_CHUNK = 32  # its frame, and the mark of a gap
 Share = Annotated[float, Meta(ge=0, lt=1)]
 NonNegative = Annotated[float, Meta(ge=0, le=1000)]
-GENERATORS = ("outcome", "swap", "drop", "repeat", "wrong_argument", "wrong_tool", "hard_negative")
 Generator = Literal["outcome", "swap", "drop", "repeat", "wrong_argument", "wrong_tool", "hard_negative"]
 GENERATIVE = "generative"  # a language model that writes: of a kind of its own, and no part of `joint`
 # One file each; their names are enough here, where torch must not be loaded. `joint` has all of them.
@@ -26,16 +25,7 @@ _FILES = (path.stem for path in (Path(__file__).parents[1] / "objectives").glob(
 SINGLE = tuple(sorted(name for name in _FILES if name != GENERATIVE))
 OBJECTIVES = (*SINGLE, GENERATIVE, "joint")
 Positive = Annotated[float, Meta(gt=0, le=1000)]
-AUTO = "auto"  # the built-in recipe with a search
 CONVEX = ("linear", "hybrid")  # backbones that are fitted whole, with no weights to start from
-# What `search` may name, the simplest first, and what each is.
-SEARCHED = {
-    "linear": "n-grams and structure, fitted convexly",
-    "hybrid": "these and the encoder's embeddings of steps, fitted convexly",
-    "frozen": "the step-encoder with a frozen encoder",
-    "unfrozen": "the step-encoder, whose encoder is trained too",
-    "lora": "low-rank adapters of the recipe's decoder",
-}
 Searched = Literal["linear", "hybrid", "frozen", "unfrozen", "lora"]
 
 
@@ -122,156 +112,6 @@ class Recipe:
         return self.backbone == "hybrid" or (self.backbone == "step-encoder" and not self.unfrozen)
 
 
-PURPOSES: dict[str, str] = {
-    "objective": "the loss, and with it the feedback that is read",
-    "criterion": "learn from comparisons by this criterion; without it, from the overall ones",
-    "joint_weights": "of 'joint': how much an objective counts, by its name; 0 leaves it out, 1 where it is not named",
-    "criteria_weights": "of rubric scores without ratings: how much a criterion counts in the reward, by its name; "
-    "below 0 more is worse; where it is not named, its weight in the rubric",
-    "backbone": "what reads the trajectories: 'step-encoder', 'linear' (n-grams and structure) or 'hybrid' (these and "
-    "embeddings of steps) anywhere, 'decoder' on a GPU, 'features' for numbers",
-    "encoder": "'embedded' (MiniLM, comes with the installation), or a BERT-type encoder by its name",
-    "decoder": "a causal language model by its name: listed by the operator or project/name@version; for that backbone",
-    "lora_rank": "of the decoder's low-rank adapters; 0 trains all its weights",
-    "lora_alpha": "what the adapters are scaled by, over their rank",
-    "base_weights": "how the decoder's frozen weights are kept under adapters: 'auto' is bfloat16 on a GPU, float32 "
-    "on a CPU; 'nf4' is 4 bits (QLoRA, needs bitsandbytes); what is trained is always float32",
-    "gradient_checkpointing": "compute the decoder's activations twice instead of keeping them: slower, less memory",
-    "unfrozen": "train the encoder too: minutes instead of seconds, better where there are over a thousand pairs",
-    "heads_only": "train only the heads, on the frozen backbone of the parent model: seconds",
-    "chunk_tokens": "largest number of tokens of a chunk in which steps are encoded",
-    "max_tokens": "longer trajectories lose steps from their middle; such scores are flagged 'truncated'",
-    "width": "width of the mixer over the chunks",
-    "layers": "layers of the mixer; 0 reads each step with no regard to those before it",
-    "attention_heads": "attention heads of the mixer; they divide its width",
-    "grounding": "give the mixer the share of each chunk that appeared before, and its source",
-    "dropout": "dropout in the mixer",
-    "ensemble": "heads, each trained on its own bootstrap sample; their spread is the uncertainty. Of a linear model, "
-    "draws from its posterior",
-    "aggregation": "how steps make one reward: 'value' is the last value, the others combine per-step rewards",
-    "margins": "by how much the better one has to win, in raw reward, for strengths 1, 2 and 3",
-    "strength_weights": "how much a comparison counts, for strengths 1, 2 and 3; 1, 2, 3 is scaled Bradley-Terry",
-    "label_smoothing": "probability that a choice is a slip, for all annotators",
-    "centring": "weight of (r_a + r_b)^2, which keeps rewards around zero",
-    "ties": "the model of ties and both-bad; davidson: differences of rewards are log odds of being preferred",
-    "annotators": "'given': trust each by the estimate in the records, fully where there is none; 'learnt': estimate "
-    "it; 'equal': no weights",
-    "epochs": "passes over the training pairs, at most",
-    "learning_rate": "of mixer and heads, at its peak",
-    "encoder_learning_rate": "of the encoder where it is unfrozen, at its peak",
-    "weight_decay": "AdamW's",
-    "warmup": "share of all steps in which the learning rate rises; it falls by a cosine after them",
-    "clip_norm": "largest norm of the gradient",
-    "batch_pairs": "comparisons, or other judgements, in a batch, at most: in all processes together",
-    "batch_tokens": "what a batch computes, at most: tokens, each shared one once; chunks where the encoder is frozen",
-    "batch_tasks": "of a decoder's batch one task has at most batch_pairs / batch_tasks comparisons; 1 keeps tasks "
-    "together, which computes what they share once",
-    "batch_per_process": "batch_pairs and batch_tokens are of each process, not of all together: more processes take "
-    "fewer and larger steps",
-    "micro_tokens": "of those, the tokens of one forward pass in a process; gradients are accumulated over a batch",
-    "sharding": "of several processes: 'always' shards the model, 'never' gives each a whole copy, 'auto' shards it "
-    "where half of a process's memory does not hold a copy with its gradients and optimiser",
-    "precision": "of the encoder in training: 'auto' is bfloat16 where the machine computes in it; scoring is float32",
-    "evaluations_per_epoch": "how often validation is measured",
-    "patience": "measurements without improvement after which training stops (less than 50 validation records tell too "
-    "little for that: after eight epochs, or two fifths, once it does not fall); 0 never stops early",
-    "checkpoint_seconds": "a checkpoint at least this often",
-    "folds": "also measure by k-fold over all tasks (0: only on the test split); costs k more trainings",
-    "search": f"choose by cross-validation among {', '.join(SEARCHED)}: the simplest within a standard error of the "
-    "best; () takes the recipe as it is",
-    "search_seconds": "of 'search': how long all candidates together may take",
-    "generators": f"make more comparisons where people are scarce: any of {', '.join(GENERATORS)}; marked as generated",
-    "generated_per_trajectory": "how many a generator makes of one trajectory, at most",
-    "generated_weight": "weight of a generated comparison relative to one of a person",
-    "critique_tokens": "of 'generative': largest number of tokens of a critique, before the verdict",
-    "critique_weight": "of 'generative': weight of learning people's comments relative to their verdicts",
-    "pointwise_weight": "of 'generative': weight of the verdicts on single trajectories, whose difference predicts the "
-    "preference, relative to the verdicts on pairs",
-    "rating_weight": "of 'generative': weight of ratings of single trajectories; 0 leaves them out",
-    "own_critique_epochs": "of 'generative': passes over the pairs in which verdicts follow critiques the model wrote "
-    "itself, after the epochs with annotators' comments; 0: none",
-    "principles": "of 'generative': ask each comparison by its own criterion, so that a request may name any",
-    "negate": "of 'principles': the share asked by the opposite of the criterion, so that it has to be read",
-    "reinforce_steps": "of 'generative': steps of reinforcement by right verdicts, after the epochs; 0: none",
-    "reinforce_samples": "critiques written of each pair, in each order; they are compared with each other",
-    "reinforce_rate": "the learning rate of reinforcement",
-    "reinforce_clip": "how far a token's probability may move in a step before it counts no more",
-    "reinforce_kl": "weight of the divergence from the model that reinforcement began with",
-    "reinforce_consistency": "how much more a right verdict counts if the other order gives it too",
-    "reinforce_singles": "reinforce critiques of single trajectories too, by whether their scores order the pair",
-}
-
-
-# Why a key has the value it has where it is left out.
-REASONS: dict[str, str] = {
-    "objective": "comparisons are what people give most of",
-    "criterion": "the overall judgement is what most campaigns ask for",
-    "joint_weights": "every kind of feedback counts; only 'progress' is left out, which reads what 'outcome' reads",
-    "criteria_weights": "a rubric says it; what no rubric says is not guessed",
-    "backbone": "trains in seconds on any machine",
-    "encoder": "needs no download",
-    "decoder": "none comes with the installation",
-    "lora_rank": "enough for a reward model, at a fraction of the memory of training everything",
-    "lora_alpha": "twice the rank, as is usual",
-    "base_weights": "frozen weights get no small updates that bfloat16 would lose",
-    "gradient_checkpointing": "only worth its time where memory runs out",
-    "unfrozen": "with few comparisons a trained encoder remembers them instead of learning from them",
-    "heads_only": "a first model needs its trunk trained; later ones may keep it",
-    "chunk_tokens": "most steps fit into one or two, and what the encoder was trained on was no longer",
-    "max_tokens": "nearly every conversation fits; decoders take 2048, since their cost grows faster",
-    "width": "a third of the encoder's 384: more of it learnt the training tasks by heart",
-    "layers": "one look at what came before; more need more data",
-    "attention_heads": "32 numbers each",
-    "grounding": "whether an answer says what the passages say is seen by no embedding of the answer alone",
-    "dropout": "little, as the model is small",
-    "ensemble": "their spread settles at about five; a decoder has one, since its trunk is what costs",
-    "aggregation": "reads the whole trajectory once, at its end",
-    "margins": "how much better people find one is not how far apart rewards should be, unless you say so",
-    "strength_weights": "a strength is an opinion too; the recipes of decoders use it",
-    "label_smoothing": "slips are better learnt by annotator, with annotators = 'learnt'",
-    "centring": "too weak to move accuracy, strong enough to fix the origin; 0 for sums, whose origin means something",
-    "ties": "rao_kupper keeps the results of recipes from before this key",
-    "annotators": "uses what is known and guesses nothing",
-    "epochs": "early stopping ends it sooner; a decoder takes two, more overfit",
-    "learning_rate": "the most at which the small parts train steadily; a tenth for a decoder's adapters, a hundredth "
-    "where all of a decoder is trained",
-    "encoder_learning_rate": "usual for fine-tuning small encoders",
-    "weight_decay": "a little against learning tasks by heart; none on adapters",
-    "warmup": "Adam's first steps know no scale yet",
-    "clip_norm": "one strange batch does not undo the others",
-    "batch_pairs": "large enough for a quiet gradient, small enough for some hundred steps on a small set",
-    "batch_tokens": "a bound for very long trajectories; shorter ones are bounded by batch_pairs",
-    "batch_tasks": "a batch of one task says little of others; as accurate as whole tasks, which compute less",
-    "batch_per_process": "a recipe then gives the same model with any number of processes",
-    "micro_tokens": "fits into 8 GB with the small models; it is halved where memory runs out",
-    "sharding": "a whole copy exchanges gradients once for each step, a sharded one its weights in every pass",
-    "precision": "as exact as the machine does at full speed",
-    "evaluations_per_epoch": "once is enough where an epoch takes seconds; four times for decoders",
-    "patience": "validation is noisy; five worse ones in a row are no noise",
-    "checkpoint_seconds": "what a killed worker loses at most; ten minutes for decoders, whose checkpoints are large",
-    "folds": "costs as many trainings more; worth it below some hundred held-out comparisons",
-    "search": "a recipe says what it is; 'auto' is the one that searches",
-    "search_seconds": "some minutes, as people wait for a first model",
-    "generators": "human feedback is usually enough",
-    "generated_per_trajectory": "more of them say the same",
-    "generated_weight": "generated comparisons count less than human ones",
-    "critique_tokens": "a few sentences on each run",
-    "critique_weight": "both are learnt from people",
-    "pointwise_weight": "trainers ask for single scores, people see pairs",
-    "rating_weight": "a rating is about a single trajectory, as the score is",
-    "own_critique_epochs": "a score is asked for after a critique of the model, not after one of an annotator",
-    "principles": "the overall judgement is what most campaigns ask for",
-    "negate": "enough to learn what an opposite is, and most is asked as people were",
-    "reinforce_steps": "it needs a judge that is often right already, and many times the time",
-    "reinforce_samples": "as many as GRPO needs to tell better from worse",
-    "reinforce_rate": "a tenth of the decoder's, since samples are noisier than labels",
-    "reinforce_clip": "PPO's",
-    "reinforce_kl": "keeps its sentences readable",
-    "reinforce_consistency": "as in R1-Reward",
-    "reinforce_singles": "trainers ask for single scores",
-}
-
-
 # Other defaults where another backbone, objective or aggregation is chosen.
 FITTING: dict[str, dict[str, dict[str, Any]]] = {
     "backbone": {
@@ -307,37 +147,6 @@ FULL_FINE_TUNING: dict[str, Any] = {
 }
 
 
-_UNFROZEN: dict[str, Any] = {
-    "unfrozen": True,
-    "epochs": 3,
-    "batch_pairs": 16,
-    "batch_tokens": 8192,
-    "evaluations_per_epoch": 2,
-    "patience": 3,
-}
-# What a recipe says of the feedback and its losses, whichever model learns from them.
-_OF_FEEDBACK = (
-    *(
-        "objective",
-        "criterion",
-        "joint_weights",
-        "criteria_weights",
-        "aggregation",
-        "margins",
-        "strength_weights",
-    ),
-    *(
-        "label_smoothing",
-        "ties",
-        "annotators",
-        "folds",
-        "generators",
-        "generated_per_trajectory",
-        "generated_weight",
-    ),
-)
-
-
 def parse_recipe(source: str | Mapping[str, Any]) -> Recipe:
     """A Recipe of TOML text or a decoded object. Raises RewardError with the pointer of the key that is wrong.
 
@@ -369,44 +178,19 @@ def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def searched_recipe(recipe: Recipe, name: str) -> Recipe:
-    """A candidate of the recipe's search: its own recipe, with what the search's recipe says of the feedback."""
-    kept = {key: getattr(recipe, key) for key in _OF_FEEDBACK}
-    kept = {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()}
-    if name == "linear":
-        return parse_recipe(kept | {"backbone": "linear"})
-    if name == "hybrid":
-        return parse_recipe(kept | {"backbone": "hybrid", "encoder": recipe.encoder})
-    if name == "lora":
-        return parse_recipe(kept | {"backbone": "decoder", "decoder": recipe.decoder})
-    kept |= {"encoder": recipe.encoder, "max_tokens": recipe.max_tokens}
-    return parse_recipe(kept | (_UNFROZEN if name == "unfrozen" else {}))
+def needs_one_process(recipe: Mapping[str, Any]) -> bool:
+    """Whether what the recipe trains is not divided among processes. recipe: its values, of an earlier version too."""
+    return (
+        bool(recipe.get("search"))
+        or recipe.get("backbone") in CONVEX
+        or recipe.get("objective") == GENERATIVE
+    )
 
 
 def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
     """Plain JSON values; `parse_recipe` gives the same recipe back."""
     values = dataclasses.asdict(recipe)
     return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-
-
-def builtin_recipes() -> dict[str, Recipe]:
-    """By name. Named after their objective or decoder; the suffix says what is different."""
-    return {
-        AUTO: Recipe(search=("linear", "hybrid", "frozen", "unfrozen")),
-        "bradley-terry": Recipe(),
-        "bradley-terry-unfrozen": parse_recipe(_UNFROZEN),
-        **{
-            f"{name.replace('_', '-')}-linear": parse_recipe({"objective": name, "backbone": "linear"})
-            for name in ("bradley_terry", "outcome", "process", "regression", "joint")
-        },
-        "bradley-terry-hybrid": parse_recipe({"backbone": "hybrid"}),
-        **{
-            name.replace("_", "-"): parse_recipe({"objective": name})
-            for name in OBJECTIVES
-            if name not in ("bradley_terry", GENERATIVE)  # no decoder comes with the installation
-        },
-        **{name: parse_recipe(values) for name, values in DECODER_RECIPES.items()},
-    }
 
 
 def decode_recipe(source: str | Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from workers.errors import RewardError
-from workers.schema.recipe import CONVEX, GENERATIVE, PURPOSES, Recipe, decode_recipe, fitting, parse_recipe
+from workers.schema.recipe import CONVEX, GENERATIVE, Recipe, decode_recipe, fitting, parse_recipe
+from workers.schema.recipe_help import PURPOSES
 
 
 @dataclass(frozen=True, slots=True)

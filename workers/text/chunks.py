@@ -141,7 +141,7 @@ class ChunkRenderer:
     def count(self, text: str) -> int:
         return len(self.token_ids(text))
 
-    def shown(self, rendered: Chunks) -> list[Any]:
+    def model_input(self, rendered: Chunks) -> list[Any]:
         shown = [
             [chunk.source, chunk.step, chunk.agent_step, *self.framed(chunk)] for chunk in rendered.chunks
         ]

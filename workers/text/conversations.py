@@ -141,7 +141,7 @@ class ConversationRenderer:
     def count(self, text: str) -> int:
         return len(self.encode(text))
 
-    def shown(self, rendered: Tokens) -> list[Any]:
+    def model_input(self, rendered: Tokens) -> list[Any]:
         return [list(rendered.ids), list(rendered.reads), rendered.start, rendered.truncated]
 
     def settings(self) -> list[Any]:

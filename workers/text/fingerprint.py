@@ -10,7 +10,7 @@ from workers.text.rendered import Renderer
 def template_fingerprint(renderer: Renderer) -> str:
     """Over rendered probe conversations, the limits and the tokenizer: a changed renderer does not go unnoticed."""
     limits, *rest = renderer.settings()
-    shown = [renderer.shown(renderer.render(probe)) for probe in _PROBES]
+    shown = [renderer.model_input(renderer.render(probe)) for probe in _PROBES]
     text = json.dumps([limits, shown, *rest], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

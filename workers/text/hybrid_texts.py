@@ -1,4 +1,4 @@
-"""The renderer of the hybrid backbone: what the linear one reads, and what the agent said at each step as tokens."""
+"""The renderer of the hybrid backbone: what the linear one reads, and what the agent wrote at each step as tokens."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -12,8 +12,8 @@ END_CHUNKS = 8  # read of each end of a step's text, whose middle is left out by
 
 @dataclass(frozen=True)
 class HybridTexts(StepTexts):
-    """chunks: by agent step, the framed token ids of what the agent wrote and called (`said`), in its order; none where
-    it said nothing. They follow from `said`, so that the key does not need them."""
+    """chunks: by agent step, the framed token ids of what the agent wrote and called (`agent_texts`), in its order;
+    none where it wrote nothing. They follow from `agent_texts`, so that the key does not need them."""
 
     chunks: tuple[tuple[tuple[int, ...], ...], ...] = field(compare=False, kw_only=True)
 
@@ -27,12 +27,12 @@ class HybridRenderer(StepTextRenderer):
 
     def render(self, content: Content, *, task_tokens: int | None = None) -> HybridTexts:
         texts = super().render(content)
-        chunks = tuple(self._chunks(text) for text in texts.said)
+        chunks = tuple(self._chunks(text) for text in texts.agent_texts)
         return HybridTexts(**{part.name: getattr(texts, part.name) for part in fields(texts)}, chunks=chunks)
 
-    def shown(self, rendered: StepTexts) -> list[Any]:
+    def model_input(self, rendered: StepTexts) -> list[Any]:
         assert isinstance(rendered, HybridTexts)
-        return [*super().shown(rendered), [[list(ids) for ids in step] for step in rendered.chunks]]
+        return [*super().model_input(rendered), [[list(ids) for ids in step] for step in rendered.chunks]]
 
     def settings(self) -> list[Any]:
         limits, *rest = super().settings()

@@ -70,7 +70,7 @@ class NumberRenderer:
     def count(self, text: str) -> int:
         raise RewardError("this model reads numbers, so it has no tokens to count.")
 
-    def shown(self, rendered: Numbers) -> list[Any]:
+    def model_input(self, rendered: Numbers) -> list[Any]:
         return [list(map(list, rendered.rows)), rendered.steps]
 
     def settings(self) -> list[Any]:

@@ -53,7 +53,7 @@ class Renderer(Protocol):
     def count(self, text: str) -> int:
         """The tokens of a text, nothing added."""
 
-    def shown(self, rendered: Any) -> list[Any]:
+    def model_input(self, rendered: Any) -> list[Any]:
         """All of it that the model sees, as JSON values."""
 
     def settings(self) -> list[Any]:

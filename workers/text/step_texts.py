@@ -1,4 +1,5 @@
-"""The renderer of the linear backbone: what the agent said and saw at each of its steps, and the step's structure.
+"""The renderer of the linear backbone: what the agent wrote at each step, what its calls gave back, and the
+step's structure.
 
 What a step renders to depends on that step and on those before it, never on later ones, and nothing is cut.
 """
@@ -24,27 +25,29 @@ _PROBE = "Sorry, the order #17 (Zürich) wasn't found."
 
 @dataclass(frozen=True)
 class StepTexts(UnsharedInput):
-    """said, seen: by agent step, what the agent wrote and called, and what its calls gave back. structure: [steps,
-    len(NAMES)] float32."""
+    """agent_texts, observations: by agent step, what the agent wrote and called, and what its calls gave back.
+    structure: [steps, len(NAMES)] float32."""
 
-    said: tuple[str, ...]
-    seen: tuple[str, ...]
+    agent_texts: tuple[str, ...]
+    observations: tuple[str, ...]
     structure: NDArray[np.float32] = field(compare=False)
     truncated = False
 
     @cached_property
     def tokens(self) -> int:
         """Words, and one for each step."""
-        return len(self.said) + sum(len(text.split()) for text in (*self.said, *self.seen))
+        return len(self.agent_texts) + sum(
+            len(text.split()) for text in (*self.agent_texts, *self.observations)
+        )
 
     @property
     def reads(self) -> tuple[int | None, ...]:
-        return tuple(range(len(self.said)))
+        return tuple(range(len(self.agent_texts)))
 
     @cached_property
     def key(self) -> bytes:
         digest = hashlib.blake2b(self.structure.tobytes(), digest_size=16)
-        for text in (*self.said, *self.seen):
+        for text in (*self.agent_texts, *self.observations):
             encoded = text.encode("utf-8", "replace")
             digest.update(len(encoded).to_bytes(8, "little"))
             digest.update(encoded)
@@ -73,21 +76,21 @@ class StepTextRenderer:
         if not content.agent_steps:
             raise RewardError("the trajectory has no agent step, so there is nothing to score.")
         parts = [segments(content.steps[index]) for index in content.agent_steps]
-        said, seen = (
+        agent_texts, observations = (
             tuple(
                 "\n".join(segment.text for segment in step if (segment.source in _OWN) == is_own)
                 for step in parts
             )
             for is_own in (True, False)
         )
-        return StepTexts(said, seen, structure(content))
+        return StepTexts(agent_texts, observations, structure(content))
 
     def count(self, text: str) -> int:
         return len(text.split())
 
-    def shown(self, rendered: StepTexts) -> list[Any]:
+    def model_input(self, rendered: StepTexts) -> list[Any]:
         numbers = [[round(float(number), 4) for number in row] for row in rendered.structure]
-        return [[*rendered.said], [*rendered.seen], numbers]
+        return [[*rendered.agent_texts], [*rendered.observations], numbers]
 
     def settings(self) -> list[Any]:
         probes = [words(_PROBE), words(_PROBE, salt=1), pieces(_PROBE)]

@@ -5,10 +5,9 @@ training data. The heads then are draws from the Laplace approximation of the po
 heads is the fit, and their spread is what the data leave open.
 """
 
-import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,12 +16,10 @@ from torch import Tensor
 from workers.errors import RewardError
 from workers.models.backbones.linear import LinearBackbone, centred
 from workers.objectives import Examples
-from workers.schema.recipe import Recipe
-from workers.train.distributed.group import ProcessGroup
+from workers.schema.task_folds import task_folds
 from workers.train.early_stopping import EarlyStopping
-from workers.train.events import Report
-from workers.train.limits import LOG_SECONDS, TrainingLimits, TrainingStopped
-from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.limits import LOG_SECONDS, TrainingStopped
+from workers.train.training import Training
 
 # Standard deviations of the prior of a weight, squared: from all but nothing to be learnt, to all but no penalty.
 VARIANCES = (0.0003, 0.003, 0.03, 0.3, 3.0)
@@ -39,20 +36,8 @@ class _BudgetReached(Exception):
 
 
 @dataclass
-class ConvexTrainer:
-    """One fit of one model, with the attributes of `RewardTrainer`. steps, losses: of L-BFGS, over the whole fit."""
-
-    module: MultiObjectiveModule
-    recipe: Recipe
-    validation: Examples
-    seed: int
-    report: Report
-    cache: Any = None
-    limits: TrainingLimits = field(default_factory=TrainingLimits)
-    process_group: ProcessGroup = field(default_factory=ProcessGroup)
-    losses: list[float] = field(default_factory=list)
-    step: int = 0
-    elapsed: float = 0.0
+class ConvexTrainer(Training):
+    """One fit of one model. step, losses: of L-BFGS, over the whole fit."""
 
     def __post_init__(self) -> None:
         if self.process_group.world_size > 1:
@@ -155,11 +140,11 @@ class ConvexTrainer:
         backbone = self.backbone
         indices = spread(range(len(self.examples)), _MOST_CHOOSING)
         task = [self.examples.items[index].task for index in indices]
-        fold_of = {name: place % _FOLDS for place, name in enumerate(sorted(set(task), key=_digest))}
-        if len(fold_of) < _FEWEST_TASKS:
+        if len(set(task)) < _FEWEST_TASKS:
             return DEFAULT_VARIANCE
+        fold_of = task_folds(task, _FOLDS)
         folds = [
-            [index for index, name in zip(indices, task, strict=True) if fold_of[name] == fold]
+            [index for index, own in zip(indices, fold_of, strict=True) if own == fold]
             for fold in range(_FOLDS)
         ]
         losses: dict[tuple[float, float], float] = {}
@@ -280,7 +265,3 @@ def spread(indices: Sequence[int], most: int) -> Sequence[int]:
     if len(indices) <= most:
         return indices
     return [indices[place * len(indices) // most] for place in range(most)]
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()

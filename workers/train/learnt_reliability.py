@@ -116,7 +116,7 @@ def fit_reliabilities(choices: HeldOutChoices, known: Mapping[str, float | None]
 
 
 def _log_prior(known: float | None, choices: int) -> Numbers:
-    """[grid]. Of nobody is known whether they are careful, which most are, or anything else."""
+    """[grid]. Where nothing is known of an annotator: a mixture of careful ones, most of all, and any other."""
     if known is not None:
         counts = PRIOR_WEIGHT * choices
         found: Numbers = counts * (known * np.log(_GRID) + (1 - known) * np.log(1 - _GRID))

@@ -9,7 +9,8 @@ from workers.errors import RewardError
 from workers.evaluate.learned_baselines import LinearScores
 from workers.evaluate.predictions import RecordScorer
 from workers.schema import FeedbackRecord
-from workers.schema.recipe import Recipe, searched_recipe
+from workers.schema.builtin_recipes import searched_recipe
+from workers.schema.recipe import Recipe
 from workers.schema.records import record_trajectories
 from workers.train.convex import spread
 from workers.train.cross_validation import CrossValidation

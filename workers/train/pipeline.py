@@ -31,9 +31,10 @@ from workers.schema import (
     read_records,
     write_records,
 )
+from workers.schema.builtin_recipes import searched_recipe
 from workers.schema.contamination import find_contamination
 from workers.schema.parents import require_backbone_parent
-from workers.schema.recipe import GENERATIVE, Recipe, searched_recipe
+from workers.schema.recipe import GENERATIVE, Recipe
 from workers.schema.records import record_trajectories
 from workers.schema.storage import SPLITS, read_split
 from workers.train.cross_validation import CrossValidation

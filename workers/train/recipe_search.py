@@ -19,7 +19,9 @@ from workers.evaluate.report import report_of
 from workers.json_files import write_json
 from workers.models import build
 from workers.schema import FeedbackRecord
-from workers.schema.recipe import SEARCHED, Recipe, searched_recipe
+from workers.schema.builtin_recipes import searched_recipe
+from workers.schema.recipe import Recipe
+from workers.schema.recipe_help import SEARCHED
 from workers.schema.records import record_trajectories
 from workers.train.cross_validation import CrossValidation
 from workers.train.events import Report

@@ -12,7 +12,6 @@ import torch
 
 from workers.errors import RewardError
 from workers.objectives import Examples
-from workers.schema.recipe import Recipe
 from workers.train.batches import (
     BatchLimits,
     ExampleGroup,
@@ -32,40 +31,27 @@ from workers.train.checkpoints import (
     save_checkpoint,
     state_to_resume,
 )
-from workers.train.distributed.group import ProcessGroup
 from workers.train.distributed.placement import place_model
 from workers.train.early_stopping import EarlyStopping
-from workers.train.events import Report
 from workers.train.limits import (
     LOG_SECONDS,
     MemoryHalved,
-    TrainingLimits,
     TrainingStopped,
     is_out_of_memory,
 )
-from workers.train.multi_objective import MultiObjectiveModule, ValidationValues
+from workers.train.multi_objective import ValidationValues
 from workers.train.older_checkpoints import drop_what_differs, marks, require_same_frozen_weights
 from workers.train.optimiser import make_optimiser, set_learning_rate, uses_bfloat16
+from workers.train.training import Training
 
 T = TypeVar("T")
 _CHECKPOINTED = ("losses", "step", "elapsed", "micro_tokens")
 
 
 @dataclass
-class RewardTrainer:
+class RewardTrainer(Training):
     """One training of one model. `losses` has one number for every step, over all attempts."""
 
-    module: MultiObjectiveModule
-    recipe: Recipe
-    validation: Examples
-    seed: int
-    report: Report
-    cache: Any = None
-    limits: TrainingLimits = field(default_factory=TrainingLimits)
-    process_group: ProcessGroup = field(default_factory=ProcessGroup)
-    losses: list[float] = field(default_factory=list)
-    step: int = 0
-    elapsed: float = 0.0
     micro_tokens: int = 0  # tokens in one forward pass; halved after memory ran out
     _cheapest_examples: dict[int, ExampleGroup] = field(default_factory=dict, init=False)
 

@@ -23,7 +23,7 @@ _LABEL = {
 _NUMBER: Json = {"type": "number"}
 _COUNT: Json = {"type": "integer", "minimum": 0}
 _REFUSALS = {
-    "400": "the body is not JSON, or asks for reasons that the endpoint does not give or that are too many",
+    "400": "the body is not JSON, or asks for reasons of more than 32 inputs",
     "401": "no key, or one that is revoked or expired",
     "403": "the key does not have the scope `reward`",
     "404": "no such endpoint for this key",

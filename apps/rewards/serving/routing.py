@@ -167,12 +167,12 @@ class _Scoring:
 
 
 def require_reasons(version: Version) -> None:
-    """Raises Problem 400 for a version none of whose models gives reasons."""
+    """Raises Problem 422 for a version none of whose models gives reasons, as for critiques."""
     if not version.reason_components.parts:
         raise Problem(
-            "No model of this endpoint gives reasons; deploy a model with the backbone `linear`, or set `reasons` to "
-            "false.",
-            status=400,
+            "No model of this endpoint gives reasons; deploy a model with the backbone `linear` or `hybrid`, or set "
+            "`reasons` to false.",
+            status=422,
             pointer="/reasons",
         )
 

@@ -27,7 +27,8 @@ from apps.training.pretrained import with_names
 from apps.training.report import report_context
 from apps.training.selectors import events_after, runs_of
 from apps.training.tracker_options import TrackerOptions, tracker_results
-from workers.schema.recipe import PURPOSES, REASONS, Recipe, recipe_to_dict
+from workers.schema.recipe import Recipe, recipe_to_dict
+from workers.schema.recipe_help import PURPOSES, REASONS
 
 _PAGE = 50
 _TRACKERS_END = timedelta(

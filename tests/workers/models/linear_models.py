@@ -20,7 +20,8 @@ def linear_model(known: Sequence[Content], *, reward_from: Any = "scalar", **val
     model = build(recipe, labels=labels, reward_from=reward_from)
     backbone = model.backbone
     assert isinstance(backbone, LinearBackbone)
-    backbone.prepare([backbone.renderer.render(content) for content in known])
+    rendered = [backbone.renderer.render(content) for content in known]
+    backbone.prepare_with(rendered, backbone.new_cache(0))
     random = torch.Generator().manual_seed(0)
     with torch.no_grad():
         backbone.weight.copy_(torch.randn(backbone.weight.shape, generator=random, dtype=torch.double))
@@ -40,13 +41,13 @@ def save_linear(model: LoadedModel, folder: Path, **values: Any) -> Path:
     return folder
 
 
-def agent(text: str, *, reasoning: str | None = None, call: str = "", seen: str = "") -> Step:
+def agent(text: str, *, reasoning: str | None = None, call: str = "", observation: str = "") -> Step:
     return Step(
         source="agent",
         message=(Part(text=text),),
         reasoning=reasoning,
         tool_calls=(ToolCall(name="find", arguments={"order": call}),) if call else (),
-        observation=(ObservationResult(content=(Part(text=seen),)),) if call else (),
+        observation=(ObservationResult(content=(Part(text=observation),)),) if call else (),
     )
 
 

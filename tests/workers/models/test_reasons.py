@@ -20,9 +20,12 @@ from workers.text.word_deletion import agent_words, without_word
 pytestmark = pytest.mark.ml
 SEVERAL = asked(
     agent(
-        "Sorry, the Parcel is late.", reasoning="The parcel must be late", call="parcel", seen="error: none"
+        "Sorry, the Parcel is late.",
+        reasoning="The parcel must be late",
+        call="parcel",
+        observation="error: none",
     ),
-    agent("Your parcel comes today! Thanks.", call="parcel", seen="not found"),
+    agent("Your parcel comes today! Thanks.", call="parcel", observation="not found"),
     agent("I could not find it; sorry."),
 )
 KINDS = [
@@ -47,8 +50,13 @@ def model(request) -> LoadedModel:
 class TestWords:
     def test_deleting_a_word_by_hand_changes_the_reward_by_what_is_told(self, model) -> None:
         by_hand = asked(
-            agent("Sorry, the  is late.", reasoning="The  must be late", call="parcel", seen="error: none"),
-            agent("Your  comes today! Thanks.", call="parcel", seen="not found"),
+            agent(
+                "Sorry, the  is late.",
+                reasoning="The  must be late",
+                call="parcel",
+                observation="error: none",
+            ),
+            agent("Your  comes today! Thanks.", call="parcel", observation="not found"),
             agent("I could not find it; sorry."),
         )
         (reason,) = (
@@ -132,7 +140,7 @@ class TestDeletion:
 class TestEvents:
     def test_words_and_events_add_up_to_the_raw_reward(self, model) -> None:
         found = attribute(model, model.render(SEVERAL))
-        total = found.start + found.texts.sum() + found.events.sum()
+        total = found.start + found.texts.sum() + found.events.sum() + found.embeddings.sum()
         assert total == pytest.approx(raw(model, SEVERAL), abs=1e-9)
 
     def test_an_event_is_its_value_times_its_weight(self, model) -> None:

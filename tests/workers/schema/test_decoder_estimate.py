@@ -5,8 +5,9 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 from transformers import AutoModel, LlamaConfig, Qwen3Config
 
+from workers.schema.builtin_recipes import builtin_recipes
 from workers.schema.decoder_estimate import KNOWN_SHAPES, DecoderShape, estimate_decoder
-from workers.schema.recipe import builtin_recipes, parse_recipe
+from workers.schema.recipe import parse_recipe
 
 TOKENS = 96
 SHAPE = {

@@ -3,7 +3,9 @@ import dataclasses
 import pytest
 
 from workers.errors import RewardError
-from workers.schema.recipe import PURPOSES, REASONS, Recipe, builtin_recipes, parse_recipe, recipe_to_dict
+from workers.schema.builtin_recipes import builtin_recipes
+from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
+from workers.schema.recipe_help import PURPOSES, REASONS
 
 
 def test_an_empty_recipe_is_the_default_one():

@@ -5,7 +5,9 @@ from collections import Counter
 import pytest
 
 from workers.errors import RewardError
-from workers.schema.recipe import PURPOSES, builtin_recipes, parse_recipe, recipe_to_dict
+from workers.schema.builtin_recipes import builtin_recipes
+from workers.schema.recipe import parse_recipe, recipe_to_dict
+from workers.schema.recipe_help import PURPOSES
 from workers.schema.recipe_keys import READERS, parse_new_recipe, without_unread_keys
 
 DECODER = 'backbone = "decoder"\ndecoder = "a"\n'

@@ -30,7 +30,7 @@ def test_chunks_are_of_the_agents_own_text(renderer) -> None:
         ["the order was sent"],
         [],
     ]
-    assert (rendered.said, rendered.seen, rendered.key) == (plain.said, plain.seen, plain.key)
+    assert (rendered.agent_texts, rendered.observations, rendered.key) == (plain.agent_texts, plain.observations, plain.key)
     assert rendered.structure.tolist() == plain.structure.tolist()
 
 
@@ -49,6 +49,6 @@ def test_of_a_long_step_both_ends_are_read(renderer) -> None:
 def test_the_length_of_chunks_is_part_of_its_settings(renderer, tiny_encoder) -> None:
     longer = HybridRenderer(chunk_renderer(tiny_encoder, chunk_tokens=20, max_tokens=20))
     assert longer.settings() != renderer.settings()
-    assert renderer.shown(renderer.render(Text("good")))[-1] == [
+    assert renderer.model_input(renderer.render(Text("good")))[-1] == [
         [[renderer.tokens.first, *renderer.tokens.token_ids("good"), renderer.tokens.last]]
     ]

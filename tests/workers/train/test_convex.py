@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from tests.workers.conftest import trajectory
 from workers.errors import RewardError
 from workers.models import load, renderer_of
-from workers.models.backbones.linear import FIRST_STRUCTURE, SHAPE, DesignMatrix
+from workers.models.backbones.design_matrix import FIRST_STRUCTURE, STRUCTURE_SCALE, DesignMatrix
 from workers.objectives import Examples, collect, collect_training
 from workers.schema import OutcomeRecord, PreferenceRecord, Text, TokenIds, write_records
 from workers.schema.parents import require_parent
@@ -128,7 +128,7 @@ class TestFit:
         shape = trainer.backbone.renderer.render(Text("zzyzx qwerty uiop")).structure
         weight = trainer.backbone.weight.detach()[:, 0]
         of_shape = sum(
-            SHAPE * float(value) * float(weight[place])
+            STRUCTURE_SCALE * float(value) * float(weight[place])
             for column, value in enumerate(shape[0])
             for place in np.flatnonzero(trainer.backbone.known == FIRST_STRUCTURE + column)
         )

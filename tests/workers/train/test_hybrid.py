@@ -10,15 +10,18 @@ from tests.workers.conftest import preference, trajectory
 from workers.errors import RewardError
 from workers.models import ChunkCache, build, load, renderer_of
 from workers.models.backbones import chunk_encoder
+from workers.models.backbones.design_matrix import FIRST_EMBEDDING
 from workers.models.backbones.encoder import encode
 from workers.models.backbones.hybrid import HybridBackbone
-from workers.models.backbones.linear import FIRST_EMBEDDING
+from workers.models.reasons import attribute
 from workers.objectives import Examples, collect_training
 from workers.schema import PreferenceRecord, Text
 from workers.schema.parents import require_parent
+from workers.schema.reasons import WordReason
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.schema.records import record_trajectories
 from workers.schema.storage import read_split
+from workers.text.word_deletion import without_word
 from workers.train.convex import DEFAULT_VARIANCE, ConvexTrainer
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.pipeline import train
@@ -183,11 +186,23 @@ class TestModel:
         item = model.render(Text("good sent"))
         (mine,), (other,) = model.score([item]), again.score([item])
         assert (mine.raw, mine.std) == (other.raw, other.std)
-        assert model.reasons(Text("good sent")) == []
         assert mine.raw == pytest.approx(mine.offset + sum(mine.step_rewards), abs=1e-9)
         assert next(backbone.encoder.module.parameters()).dtype == torch.float32
         reward = model.manifest["reward"]
         assert reward == pytest.approx(_reward_of_training(model, trained), abs=1e-6)
+
+    def test_reasons_are_what_deletion_changes(self, trained) -> None:
+        model, content = load(trained / "model"), Text("good sent late good")
+        (whole,) = model.score([model.render(content)])
+        parts = attribute(model, model.render(content))
+        total = parts.start + parts.texts.sum() + parts.events.sum() + parts.embeddings.sum()
+        assert total == pytest.approx(whole.raw, abs=1e-6)
+        assert model.model.backbone.embedding_weight == 0 or abs(parts.embeddings.sum()) > 1e-6
+        words = [reason for reason in model.reasons(content) if isinstance(reason, WordReason)]
+        assert "good" in {reason.text for reason in words}
+        for reason in words:
+            (without,) = model.score([model.render(without_word(content, reason.text))])
+            assert reason.by == pytest.approx((whole.raw - without.raw) / model.std, abs=1e-5)
 
     def test_a_parent_is_refused(self, recipe, trained) -> None:
         with pytest.raises(RewardError, match="a hybrid model is fitted in seconds"):

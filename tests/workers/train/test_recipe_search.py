@@ -9,7 +9,9 @@ from tests.workers.conftest import preference
 from workers.errors import RewardError
 from workers.models import load
 from workers.schema import OutcomeRecord
-from workers.schema.recipe import CONVEX, SEARCHED, builtin_recipes, parse_recipe, searched_recipe
+from workers.schema.builtin_recipes import builtin_recipes, searched_recipe
+from workers.schema.recipe import CONVEX, parse_recipe
+from workers.schema.recipe_help import SEARCHED
 from workers.train import recipe_search
 from workers.train.limits import TrainingStopped
 from workers.train.pipeline import train

@@ -1,7 +1,7 @@
 """The `hybrid` backbone: the linear one, whose features have the embedding of the agent's text of each step among them.
 
 The embedding of a step is the mean over its chunks of the vectors of unit length that a frozen encoder gives them, not
-scaled again; 0 where the agent said nothing. It stands after n-grams and structure, times a weight that is chosen with
+scaled again; 0 where the agent wrote nothing. It stands after n-grams and structure, times a weight that is chosen with
 the ridge penalty. Everything else is as with a linear model: the losses are convex, and a step's reward is the sum of
 what its words, events and embedding are worth.
 """
@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from workers.models.backbones.chunk_encoder import EmbeddingCache, embed_ahead, embed_chunks, hidden_size
-from workers.models.backbones.linear import FIRST_EMBEDDING, DesignMatrix, Floats, LinearBackbone, Readout
+from workers.models.backbones.design_matrix import FIRST_EMBEDDING, DesignMatrix, Floats
+from workers.models.backbones.linear import LinearBackbone, Readout
 from workers.models.cache.embeddings import ChunkCache
 from workers.text import HybridRenderer, HybridTexts, StepTexts
 

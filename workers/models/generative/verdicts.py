@@ -126,7 +126,7 @@ class VerdictRenderer:
     def count(self, text: str) -> int:
         return self._conversations.count(text)
 
-    def shown(self, prompt: VerdictPrompt) -> list[Any]:
+    def model_input(self, prompt: VerdictPrompt) -> list[Any]:
         return [list(prompt.ids), list(prompt.reads), prompt.truncated]
 
     def settings(self) -> list[Any]:

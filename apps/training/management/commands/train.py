@@ -16,7 +16,8 @@ from apps.training.report import summarize
 from apps.training.selectors import model_named
 from apps.training.services import start_run
 from apps.training.tracker_options import tracker_results
-from workers.schema.recipe import AUTO, Recipe
+from workers.schema.builtin_recipes import AUTO
+from workers.schema.recipe import Recipe
 from workers.schema.trackers import TRACKER_PACKAGES
 
 

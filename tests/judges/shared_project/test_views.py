@@ -18,17 +18,6 @@ HOSTILE = "<script>alert(1)</script>{{ 7|add:7 }}"
 
 
 @pytest.fixture
-def project(annotated_rows: Project, db: None) -> Project:
-    """One for all tests of this file: what a test changes is rolled back."""
-    return Project.objects.get(pk=annotated_rows.pk)
-
-
-@pytest.fixture
-def annotated_project(project: Project) -> Project:
-    return project
-
-
-@pytest.fixture
 def judge_run(rules: LLMConnection) -> JudgeRun:
     """Answered, and wrong about every other run."""
     judge = parcels.judge(rules, guidelines=HOSTILE)

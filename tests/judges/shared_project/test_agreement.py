@@ -7,7 +7,6 @@ import krippendorff
 import numpy as np
 import pytest
 
-from apps.accounts.models import Project
 from apps.annotation.models import Annotator, Item, Preference
 from apps.annotation.services import annotator_for, start_adjudication, submit_annotation
 from apps.judges import agreement, services
@@ -21,17 +20,6 @@ from tests.judges import parcels
 from tests.judges.parcels import COMPARED, SCORED, campaign
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def project(annotated_rows: Project, db: None) -> Project:
-    """One for all tests of this file: what a test changes is rolled back."""
-    return Project.objects.get(pk=annotated_rows.pk)
-
-
-@pytest.fixture
-def annotated_project(project: Project) -> Project:
-    return project
 
 
 def scored(model: LLMConnection, value: Any, name: str = "scores", **more: Any) -> JudgeRun:

@@ -15,17 +15,6 @@ from tests.judges.parcels import COMPARED, SCORED, campaign, done
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def project(annotated_rows: Project, db: None) -> Project:
-    """One for all tests of this file: what a test changes is rolled back."""
-    return Project.objects.get(pk=annotated_rows.pk)
-
-
-@pytest.fixture
-def annotated_project(project: Project) -> Project:
-    return project
-
-
 def named(project: Project) -> None:
     """The first run of each task is fox's, the second owl's."""
     for task in project.tasks.all():

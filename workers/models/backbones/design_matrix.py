@@ -1,0 +1,173 @@
+"""The features of a linear model: a sparse matrix with a row for each agent step, kept for the passes of a fit."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from workers.text import STRUCTURE, StepTexts
+from workers.text.ngrams import COLUMNS, pieces, words
+
+Floats = NDArray[np.float64]
+# The length of a channel's part of a step: the larger, the less the ridge penalty holds its weights back. Structure is
+# multiplied by STRUCTURE_SCALE as it is: how much of it there is, is what it tells.
+WORDS_LENGTH, PIECES_LENGTH, OBSERVATION_LENGTH, STRUCTURE_SCALE = 0.5, 0.5, 0.25, 0.7
+FIRST_STRUCTURE = 3 * COLUMNS
+FIRST_EMBEDDING = FIRST_STRUCTURE + len(STRUCTURE)
+_STRUCTURE_COLUMNS = np.arange(FIRST_STRUCTURE, FIRST_EMBEDDING, dtype=np.int32)
+UNSEEN = 4096  # columns for features that training never had
+_BATCHES = 4  # kept as matrices of their own
+
+
+def text_features(agent_text: str, observation: str) -> tuple[NDArray[np.int32], Floats]:
+    """columns, values: [entries] of what the agent wrote at a step, and what its calls gave back."""
+    channels = [
+        _channel(*words(agent_text), 0, WORDS_LENGTH),
+        _channel(*pieces(agent_text), COLUMNS, PIECES_LENGTH),
+        *([_channel(*words(observation, salt=1), 2 * COLUMNS, OBSERVATION_LENGTH)] if observation else []),
+    ]
+    columns, values = (np.concatenate(parts) for parts in zip(*channels, strict=True))
+    return columns, values
+
+
+def _channel(
+    columns: NDArray[np.int64], counts: Floats, first: int, length: float
+) -> tuple[NDArray[np.int32], Floats]:
+    return (columns + first).astype(np.int32), scaled_channel(counts, length)
+
+
+def scaled_channel(counts: Floats, length: float) -> Floats:
+    values = np.log1p(counts)
+    norm = float(np.sqrt(values @ values))
+    return values * (length / norm if norm else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class DesignRows:
+    """matrix: [steps of all items, known features] sparse. unseen: [steps, UNSEEN], the other features, hashed again.
+    structure: [steps, numbers]. counts: steps by item. known: the features of `matrix`."""
+
+    matrix: sparse.csr_matrix
+    unseen: sparse.csr_matrix
+    structure: Floats
+    counts: tuple[int, ...]
+    known: NDArray[np.int64]
+
+
+class DesignMatrix:
+    """The features of items, kept for the many passes of a fit, and for the fits of several models.
+
+    Items are known by their key, and equal steps are hashed once. width: columns there may be.
+    """
+
+    def __init__(self, width: int = FIRST_EMBEDDING) -> None:
+        self.width = width
+        self._first: dict[bytes, int] = {}
+        self._steps = 0
+        self._entries: list[_Entries] = []
+        self._structure: list[Floats] = []
+        self._chosen: dict[tuple[int, tuple[bytes, ...]], DesignRows] = {}
+
+    def add(self, batch: Sequence[StepTexts]) -> None:
+        columns, values, lengths = [], [], []
+        by_text: dict[tuple[str, str], tuple[NDArray[np.int32], Floats]] = {}
+        new = {item.key: item for item in batch if item.key not in self._first}
+        embedding_columns = np.arange(FIRST_EMBEDDING, self.width, dtype=np.int32)
+        for item, embeddings in zip(new.values(), self.embeddings(list(new.values())), strict=True):
+            self._first[item.key] = self._steps
+            self._steps += len(item.agent_texts)
+            self._structure.append(item.structure.astype(np.float64) * STRUCTURE_SCALE)
+            texts_by_step = zip(item.agent_texts, item.observations, strict=True)
+            for texts, structure, embedding in zip(texts_by_step, item.structure, embeddings, strict=True):
+                if texts not in by_text:
+                    by_text[texts] = text_features(*texts)
+                found, counts = by_text[texts]
+                columns += [found, _STRUCTURE_COLUMNS, embedding_columns]
+                values += [counts, structure * STRUCTURE_SCALE, embedding]
+                lengths.append(len(found) + len(structure) + len(embedding))
+        if lengths:
+            self._entries.append(_Entries(np.concatenate(columns), np.concatenate(values), np.array(lengths)))
+
+    def embeddings(self, batch: Sequence[Any]) -> Iterable[Floats]:
+        """By item, [steps, width - FIRST_EMBEDDING]: what stands in the columns after the structure."""
+        return [np.empty((len(item.agent_texts), 0)) for item in batch]
+
+    def columns(self, batch: Sequence[StepTexts]) -> NDArray[np.int64]:
+        """The features that these have, ascending."""
+        entries, _ = self._of(batch)
+        return np.unique(entries.columns).astype(np.int64)
+
+    def rows(self, batch: Sequence[StepTexts], known: NDArray[np.int64]) -> DesignRows:
+        """Of these items, in this order; what is not there yet is added. known: the features of the model, ascending.
+
+        The last few batches are kept as they are.
+        """
+        name = (id(known), tuple(item.key for item in batch))
+        kept = self._chosen.get(name)
+        if kept is None or kept.known is not known:
+            entries, structure = self._of(batch)
+            place = np.full(self.width, -1, dtype=np.int32)
+            place[known] = np.arange(len(known))
+            found = place[entries.columns]
+            counts = tuple(len(item.agent_texts) for item in batch)
+            kept = DesignRows(
+                entries.matrix(found >= 0, found, len(known)),
+                entries.matrix(found < 0, entries.columns % UNSEEN, UNSEEN),
+                structure,
+                counts,
+                known,
+            )
+            if len(self._chosen) >= _BATCHES:
+                self._chosen.pop(next(iter(self._chosen)))
+            self._chosen[name] = kept
+        return kept
+
+    def _of(self, batch: Sequence[StepTexts]) -> "tuple[_Entries, Floats]":
+        self.add(batch)
+        if len(self._entries) > 1:
+            self._entries = [_joined(self._entries)]
+        if len(self._structure) > 1:
+            self._structure = [np.concatenate(self._structure)]
+        firsts = [self._first[item.key] for item in batch]
+        steps = np.concatenate(
+            [
+                np.arange(first, first + len(item.agent_texts))
+                for first, item in zip(firsts, batch, strict=True)
+            ]
+        )
+        return self._entries[0].of(steps), self._structure[0][steps]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """A sparse matrix. lengths: [steps], how many of the columns and values each step has, one step after another."""
+
+    columns: NDArray[np.int32]
+    values: Floats
+    lengths: NDArray[np.int64]
+
+    def of(self, steps: NDArray[np.int64]) -> "_Entries":
+        if len(steps) == len(self.lengths) and bool((np.diff(steps) == 1).all()):
+            return self
+        starts = np.concatenate([[0], self.lengths.cumsum()])[steps]
+        lengths = self.lengths[steps]
+        firsts = np.concatenate([[0], lengths.cumsum()[:-1]])
+        place = np.repeat(starts - firsts, lengths) + np.arange(lengths.sum())
+        return _Entries(self.columns[place], self.values[place], lengths)
+
+    def matrix(self, chosen: NDArray[np.bool_], columns: NDArray[np.int32], width: int) -> sparse.csr_matrix:
+        """[steps, width] of the chosen entries, in these columns."""
+        before = np.concatenate([[0], chosen.cumsum()])
+        ends = before[np.concatenate([[0], self.lengths.cumsum()])]
+        return sparse.csr_matrix((self.values[chosen], columns[chosen], ends), shape=(len(ends) - 1, width))
+
+
+def _joined(parts: Sequence[_Entries]) -> _Entries:
+    return _Entries(
+        np.concatenate([part.columns for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+    )
