@@ -27,6 +27,7 @@ DEFAULT_VARIANCE = 0.3  # where there are too few tasks to choose by
 _FEWEST_TASKS, _FOLDS, _MOST_CHOOSING = 10, 3, 5_000
 _STEPS, _CHOOSING_STEPS = 200, 60
 _TOLERANCE, _CHOOSING_TOLERANCE = 1e-10, 1e-5
+_LEAST_STEPS = 10  # of the last fit, whatever the budget: weights that mean something
 _NEAR = 2  # stronger penalties that are tried next to the best one
 _DRAW_STEPS, _DRAW_TOLERANCE = 100, 0.02
 
@@ -62,6 +63,7 @@ class ConvexTrainer(Training):
 
     def run(self) -> None:
         """Raises TrainingStopped, RewardError."""
+        self.module.cpu()  # where sparse products are; a frozen encoder, which is no part of the module, stays
         if self.cache is None:
             self.cache = self.model.new_cache(0)
         rendered = [*self.examples.rendered, *self.module.criteria.values(), *self.validation.rendered]
@@ -71,9 +73,17 @@ class ConvexTrainer(Training):
         drawn = self.module.bootstrap
         self.module.bootstrap = torch.ones_like(drawn)
         every = range(len(self.examples))
+        begun, weight = self._values(), self.backbone.embedding_weight
         try:
             variance = self._choose_variance()
-            self.backbone.penalty = 1 / variance
+        except _BudgetReached:
+            self._set(begun)
+            self.backbone.embedding_weight, variance = weight, DEFAULT_VARIANCE
+            self.report(
+                message=f"the budget of {self.limits.seconds:g} seconds left no time to choose a penalty"
+            )
+        self.backbone.penalty = 1 / variance
+        try:
             self._fit(every, variance, _STEPS, _TOLERANCE, is_last=True)
             if drawn.shape[1] > 1:
                 self._draw_heads(drawn, variance)
@@ -108,16 +118,27 @@ class ConvexTrainer(Training):
             line_search_fn="strong_wolfe",
         )
 
+        best: tuple[float, list[Tensor]] | None = None
+
         def loss() -> Tensor:
-            self._check()
+            nonlocal best
+            self._check(has_budget=not is_last or self.step >= _LEAST_STEPS)
             optimiser.zero_grad()
             value: Tensor = self.module(indices, len(indices), self.cache) + ridge / 2 * weight.square().sum()
             value.backward()
             if is_last:
-                self._log(float(value.detach()), steps)
+                reached = float(value.detach())
+                if self.limits.seconds is not None and (best is None or reached < best[0]):
+                    best = reached, self._values()
+                self._log(reached, steps)
             return value
 
-        optimiser.step(loss)
+        try:
+            optimiser.step(loss)
+        except _BudgetReached:
+            if best is not None:  # not where a line search happened to be
+                self._set(best[1])
+            raise
 
     def _log(self, loss: float, steps: int) -> None:
         self.step += 1
@@ -126,10 +147,14 @@ class ConvexTrainer(Training):
             self._logged = time.monotonic()
             self.report(step=self.step, loss=loss, progress={"done": min(self.step, steps), "total": steps})
 
-    def _check(self) -> None:
+    def _check(self, *, has_budget: bool = True) -> None:
         if self.limits.stop():
             raise TrainingStopped
-        if self.limits.seconds is not None and time.monotonic() - self._started > self.limits.seconds:
+        if (
+            has_budget
+            and self.limits.seconds is not None
+            and time.monotonic() - self._started > self.limits.seconds
+        ):
             raise _BudgetReached
 
     def _choose_variance(self) -> float:

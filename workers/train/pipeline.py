@@ -128,6 +128,7 @@ class TrainingPipeline:
     events: Report
     stop: Callable[[], bool]
     parent: Parent | None = None
+    spent: float = 0.0  # seconds of the budget, by a search
 
     def search_and_run(self) -> dict[str, Any]:
         """Choose a recipe by cross-validation over the training and validation data, and run that."""
@@ -141,7 +142,7 @@ class TrainingPipeline:
             self.recipe, records, self.config.seed, self.device, self.events, self.stop, self.folder
         ).run()
         chosen = searched_recipe(self.recipe, found["chosen"])
-        return replace(self, recipe=chosen).run() | {"search": found}
+        return replace(self, recipe=chosen, spent=found["seconds"]).run() | {"search": found}
 
     def run(self) -> dict[str, Any]:
         splits: Splits = {split: read_split(self.folder, split) for split in SPLITS}
@@ -270,8 +271,9 @@ class TrainingPipeline:
         found = estimate_reliabilities(training, recipe, train_and_score, seed=self.config.seed)
         found = self.process_group.all_gather(found)[0]
         if self.process_group.is_main_process:
+            checkpoints.mkdir(parents=True, exist_ok=True)  # a convex fit writes none
             write_json(path, [found.get(name) for name in names])
-            shutil.rmtree(checkpoints / _RELIABILITY)
+            shutil.rmtree(checkpoints / _RELIABILITY, ignore_errors=True)
         return found
 
     def _train(
@@ -301,7 +303,7 @@ class TrainingPipeline:
             self.events(
                 message="margins and strength_weights have no effect: no comparison has a strength above 1"
             )
-        seconds = self.config.budget.seconds if self.config.budget else None
+        seconds = self._budget_seconds()
         trainer = trainer_class(self.recipe)(
             module,
             self.recipe,
@@ -318,6 +320,11 @@ class TrainingPipeline:
         trainer.run()
         self._check_stop()
         return trainer
+
+    def _budget_seconds(self) -> float | None:
+        """What is left for the training."""
+        budget = self.config.budget.seconds if self.config.budget else None
+        return None if budget is None else max(0.0, budget - self.spent)
 
     def _module(
         self, training: Examples, reliabilities: Mapping[str, float] | None = None

@@ -30,7 +30,8 @@ def test_chunks_are_of_the_agents_own_text(renderer) -> None:
         ["the order was sent"],
         [],
     ]
-    assert (rendered.agent_texts, rendered.observations, rendered.key) == (plain.agent_texts, plain.observations, plain.key)
+    assert rendered.agent_texts == plain.agent_texts
+    assert (rendered.observations, rendered.key) == (plain.observations, plain.key)
     assert rendered.structure.tolist() == plain.structure.tolist()
 
 
