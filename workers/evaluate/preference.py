@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from workers.evaluate.bootstrap import (
     MIN_TASKS,
     difference_interval,
     mean_interval,
-    statistic_interval,
     task_count,
+    weighted_interval,
 )
 from workers.evaluate.calibration import (
     expected_calibration_error,
@@ -23,7 +24,7 @@ from workers.evaluate.calibration import (
 from workers.evaluate.learned_baselines import LearnedBaselines, LinearScores
 from workers.evaluate.ngram_baseline import NgramRewards
 from workers.evaluate.predictions import ScoredRecord, agent_text_length, expand_rankings
-from workers.evaluate.ranks import spearman
+from workers.evaluate.ranks import spearman, spearman_draws
 from workers.schema import PreferenceRecord, RankingRecord
 from workers.schema.records import record_trajectories
 
@@ -169,7 +170,7 @@ def uncertainty_report(strict: Sequence[Prediction]) -> dict[str, Any] | None:
     if found is None:
         return None
     tasks = [row[2] for row in known]
-    between = statistic_interval(lambda places: spearman(spread[places], error[places]), tasks, draws=300)
+    between = weighted_interval(partial(spearman_draws, spread, error), tasks, draws=300)
     return {"spearman": found, "interval": between, "n": len(known), "tasks": task_count(tasks)}
 
 

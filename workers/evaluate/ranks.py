@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
+_ROUNDING = 1e-9  # of squared deviations of ranks, which are 1/2 or more where ranks vary
 
 
 def ranks(values: Numbers) -> Numbers:
@@ -20,6 +21,34 @@ def spearman(first: Numbers, second: Numbers) -> float | None:
     if len(first_ranks) < 2 or first_ranks.std() == 0 or second_ranks.std() == 0:
         return None
     return float(np.corrcoef(first_ranks, second_ranks)[0, 1])
+
+
+def spearman_draws(first: Numbers, second: Numbers, weights: Numbers) -> Numbers:
+    """[draws]: `spearman` of the values as often as each is drawn; NaN where either does not vary.
+
+    weights: [draws, n], whole numbers.
+    """
+    total = weights.sum(1)
+    deviations = []
+    for values in (first, second):
+        drawn_ranks = _ranks_of_draws(values, weights)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = (weights * drawn_ranks).sum(1) / total
+        deviations.append(drawn_ranks - mean[:, None])
+    a, b = deviations
+    products, squares = (weights * a * b).sum(1), (weights * a * a).sum(1) * (weights * b * b).sum(1)
+    known = squares > _ROUNDING
+    found: Numbers = np.where(known, products, np.nan) / np.sqrt(np.where(known, squares, 1))
+    return found
+
+
+def _ranks_of_draws(values: Numbers, weights: Numbers) -> Numbers:
+    """[draws, n]: as `ranks`, among the values that were drawn."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    by_value = np.argsort(place, kind="stable")
+    drawn = np.add.reduceat(weights[:, by_value], np.cumsum(counts) - counts, axis=1)
+    found: Numbers = (np.cumsum(drawn, axis=1) - drawn + (drawn - 1) / 2)[:, place]
+    return found
 
 
 def auc(scores: Numbers, positive: NDArray[np.bool_], weights: Numbers) -> Numbers:

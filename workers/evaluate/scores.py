@@ -1,17 +1,17 @@
 """How well a model orders trajectories as ratings and rubric scores do."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from workers.evaluate.bootstrap import statistic_interval, task_count
+from workers.evaluate.bootstrap import task_count, weighted_interval
 from workers.evaluate.learned_baselines import LinearScores
 from workers.evaluate.mistakes import worst_records
 from workers.evaluate.predictions import ScoredRecord, agent_text_length
-from workers.evaluate.ranks import Numbers, ranks, spearman
+from workers.evaluate.ranks import Numbers, ranks, spearman, spearman_draws
 from workers.objectives.regression import place_on_scale
 from workers.schema import RatingRecord, ScoreRecord
 
@@ -41,20 +41,22 @@ def scores_report(
     lengths = np.array([agent_text_length(row.record.trajectory) for row, _ in rows], dtype=float)
     criterion = np.repeat(np.arange(len(groups)), [len(some) for some in groups.values()])
 
-    def over_criteria(value: Numbers, places: Places) -> float | None:
-        of = criterion[places]
-        found = [
-            spearman(value[places[of == group]], annotated[places[of == group]])
-            for group in range(len(groups))
-        ]
-        known = [correlation for correlation in found if correlation is not None]
-        return float(np.mean(known)) if known else None
+    def over_criteria(value: Numbers, weights: Numbers) -> Numbers:
+        """[draws]: the mean over the criteria whose scores vary in a draw."""
+        found = np.stack(
+            [
+                spearman_draws(value[places], annotated[places], weights[:, places])
+                for places in (criterion == group for group in range(len(groups)))
+            ]
+        )
+        known = ~np.isnan(found)
+        total = np.where(known, found, 0.0).sum(0)
+        return np.where(known.any(0), total, np.nan) / np.maximum(known.sum(0), 1)
 
-    def gain(rule: Numbers, places: Places) -> float | None:
-        ours, theirs = over_criteria(predicted, places), over_criteria(rule, places)
-        return None if ours is None or theirs is None else ours - theirs
+    def gain(rule: Numbers, weights: Numbers) -> Numbers:
+        return over_criteria(predicted, weights) - over_criteria(rule, weights)
 
-    every = np.arange(len(rows))
+    whole = np.ones((1, len(rows)))
     baselines = {}
     rules = {"longer": lengths, "shorter": -lengths}
     by_linear = [_linear_score(name, row, linear or {}) for name, some in groups.items() for row, _ in some]
@@ -62,13 +64,13 @@ def scores_report(
         rules["linear"] = np.array(by_linear, dtype=float)
     for name, rule in rules.items():
         baselines[name] = {
-            "spearman": over_criteria(rule, every) or 0.0,
-            "difference": gain(rule, every),
-            "interval": statistic_interval(partial(gain, rule), tasks, draws=_DRAWS),
+            "spearman": _only(over_criteria(rule, whole)) or 0.0,
+            "difference": _only(gain(rule, whole)),
+            "interval": weighted_interval(partial(gain, rule), tasks, draws=_DRAWS),
         }
     return {
-        "spearman": over_criteria(predicted, every),
-        "interval": statistic_interval(partial(over_criteria, predicted), tasks, draws=_DRAWS),
+        "spearman": _only(over_criteria(predicted, whole)),
+        "interval": weighted_interval(partial(over_criteria, predicted), tasks, draws=_DRAWS),
         "n": len(rows),
         "tasks": task_count(tasks),
         "by_judges": sum(row.record.origin == "judge" for row, _ in rows),
@@ -77,8 +79,13 @@ def scores_report(
     }
 
 
-Places = NDArray[np.int64]
 _Row = tuple[ScoredRecord, float]  # one record of a trajectory, and the mean of its scores
+
+
+def _only(values: Numbers) -> float | None:
+    """Of one draw."""
+    (value,) = values.tolist()
+    return None if math.isnan(value) else float(value)
 
 
 def _rows_by_criterion(scored_records: Sequence[ScoredRecord]) -> dict[str, list[_Row]]:
@@ -103,10 +110,8 @@ def _varies(name: str, rows: list[_Row]) -> bool:
 
 def _report_criterion(name: str, rows: list[_Row]) -> dict[str, Any]:
     predicted, annotated = _predicted_scores(name, rows), _mean_scores(rows)
-    interval = statistic_interval(
-        lambda places: spearman(predicted[places], annotated[places]),
-        [row.task for row, _ in rows],
-        draws=_DRAWS,
+    interval = weighted_interval(
+        partial(spearman_draws, predicted, annotated), [row.task for row, _ in rows], draws=_DRAWS
     )
     apart = np.abs(ranks(predicted) - ranks(annotated)) / len(rows)
     wrong = [

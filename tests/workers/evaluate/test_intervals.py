@@ -1,6 +1,7 @@
 """Intervals by task: exact numbers, and how often they contain the truth."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from workers.evaluate.bootstrap import (
     mean_interval,
     statistic_interval,
     t_quantile,
+    weighted_interval,
 )
 from workers.evaluate.diagnostics import findings
+from workers.evaluate.ranks import spearman, spearman_draws
 
 
 def test_quantiles_of_student() -> None:
@@ -129,3 +132,24 @@ def test_no_finding_of_few_tasks() -> None:
     length = {"length_correlation": 0.95, "truncated": {"n": 0, "of": 4}}
     assert findings(length) == []
     assert [found["name"] for found in findings(length | {"truncated": {"n": 0, "of": 20}})] == ["length"]
+
+
+@pytest.mark.parametrize("levels", [2, 4, 1000])
+def test_weighted_draws_give_what_each_draw_gives_alone(levels: int) -> None:
+    generator = np.random.default_rng(levels)
+    first, second = (generator.integers(levels, size=60).astype(float) for _ in range(2))
+    tasks = [str(task) for task in generator.integers(9, size=60)]
+    one_by_one = statistic_interval(
+        lambda places: spearman(first[places], second[places]), tasks, draws=400, seed=3
+    )
+    at_once = weighted_interval(partial(spearman_draws, first, second), tasks, draws=400, seed=3)
+    assert at_once == pytest.approx(one_by_one, abs=1e-12)
+    assert at_once[0] < spearman(first, second) < at_once[1]
+
+
+def test_a_draw_in_which_nothing_varies_has_no_rank_correlation() -> None:
+    first, second = np.array([1.0, 1.0, 3.0, 7.0]), np.array([0.1, 0.2, 0.3, 0.4])
+    weights = np.array([[2.0, 3.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 2.0]])
+    found = spearman_draws(first, second, weights)
+    assert np.isnan(found[:2]).all()
+    assert found[2] == pytest.approx(1)
