@@ -5,11 +5,12 @@ A file is found by its name, which is the name in recipes. It has pure loss func
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from workers.errors import RewardError
@@ -30,6 +31,7 @@ from workers.schema.recipe import SINGLE, Recipe
 from workers.schema.records import record_trajectories
 from workers.text import Rendered, Renderer
 
+Constant = TypeVar("Constant")
 _RECORD_NAMES: dict[type, str] = {
     PreferenceRecord: "comparisons",
     RankingRecord: "rankings",
@@ -99,16 +101,38 @@ class Examples:
 class ObjectiveBatch:
     """Examples of one objective, with the model's outputs for their trajectories.
 
-    output_row: by trajectory index, the trajectory's row in `outputs`. rendered: by trajectory index.
+    output_row: by trajectory index, the trajectory's row in `outputs`. rendered: by trajectory index. constants: what
+    `constant` has made, handed on from one forward pass over these examples to the next.
     """
 
     examples: Sequence[Example]
     outputs: Outputs
     output_row: dict[int, int]
     rendered: Sequence[Rendered]
+    constants: dict[str, Any] = field(default_factory=dict)
 
-    def rows(self, side: int = 0) -> list[int]:
-        return [self.output_row[example.trajectory_indices[side]] for example in self.examples]
+    def constant(self, name: str, make: Callable[[], Constant]) -> Constant:
+        """What `make` gives, made once for these examples. It may depend on records, never on weights."""
+        if name not in self.constants:
+            self.constants[name] = make()
+        found: Constant = self.constants[name]
+        return found
+
+    def numbers(self, name: str, make: Callable[[], Sequence[float]]) -> Tensor:
+        """`constant`, as a tensor of the type and on the device of the rewards."""
+        rewards = self.outputs.rewards
+        return self.constant(name, lambda: torch.tensor(make(), dtype=torch.double)).to(rewards)
+
+    def rows(self, side: int = 0) -> Tensor:
+        """[examples] long, of the outputs for their `side`th trajectory."""
+        return self.constant(
+            f"rows {side}",
+            lambda: torch.tensor(
+                [self.output_row[example.trajectory_indices[side]] for example in self.examples],
+                dtype=torch.long,
+                device=self.outputs.rewards.device,
+            ),
+        )
 
     def rewards(self, side: int = 0) -> Tensor:
         """[examples, heads], raw, of their `side`th trajectory."""
@@ -116,11 +140,18 @@ class ObjectiveBatch:
 
     def scores(self, side: int = 0) -> Tensor:
         """The same by each example's criterion, or the reward where it has none."""
-        scores = self.rewards(side).clone()
-        for place, (example, row) in enumerate(zip(self.examples, self.rows(side), strict=True)):
-            if example.criterion is not None and example.criterion in self.outputs.criteria:
-                scores[place] = self.outputs.criteria[example.criterion][row]
+        scores, rows = self.rewards(side), self.rows(side)
+        for name, places in self.constant("criteria", self._places_by_criterion).items():
+            scores = scores.index_put((places,), self.outputs.criteria[name][rows[places]].to(scores))
         return scores
+
+    def _places_by_criterion(self) -> dict[str, Tensor]:
+        found: dict[str, list[int]] = {}
+        for place, example in enumerate(self.examples):
+            if example.criterion is not None and example.criterion in self.outputs.criteria:
+                found.setdefault(example.criterion, []).append(place)
+        device = self.outputs.rewards.device
+        return {name: torch.tensor(places, device=device) for name, places in found.items()}
 
 
 class Objective(nn.Module, ABC):

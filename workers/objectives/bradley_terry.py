@@ -1,7 +1,8 @@
 """Bradley-Terry on preferences, with ties, both-bad, strengths, unreliable annotators and centring."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -150,21 +151,33 @@ class BradleyTerry(Objective):
 
     def forward(self, batch: ObjectiveBatch) -> Tensor:
         a, b = batch.scores(0), batch.scores(1)
-        records = [_record(example) for example in batch.examples]
-        loss = self._negative_log_likelihood(records, a, b, self.recipe.label_smoothing)
+        comparisons = batch.constant("comparisons", lambda: self._comparisons(batch.examples)).like(a)
+        loss = self._negative_log_likelihood(comparisons, a, b, self.recipe.label_smoothing)
         if self.annotator is not None and self.annotator.requires_grad:
-            loss = loss + self._prior(records, self.annotator).unsqueeze(-1)
+            loss = loss + self._prior(comparisons, self.annotator).unsqueeze(-1)
         return loss + self.recipe.centring * (a + b).square()
 
+    def _comparisons(self, examples: Sequence[Example]) -> "_Comparisons":
+        records = [_record(example) for example in examples]
+        reliabilities = [record.strict_reliability for record in records]
+        return _Comparisons(
+            choice=torch.tensor([CHOICES[record.choice] for record in records], dtype=torch.long),
+            margin=_numbers(self.recipe.margins[record.strength - 1] for record in records),
+            magnitude=_numbers(self.recipe.strength_weights[record.strength - 1] for record in records),
+            annotator=torch.tensor(
+                [self.annotator_indices.get(record.annotator, -1) for record in records], dtype=torch.long
+            ),
+            reliability=_numbers(math.nan if q is None else q for q in reliabilities),
+        )
+
     def _negative_log_likelihood(
-        self, records: Sequence[PreferenceRecord], a: Tensor, b: Tensor, smoothing: float
+        self, comparisons: "_Comparisons", a: Tensor, b: Tensor, smoothing: float
     ) -> Tensor:
         """Of the choices. a, b: raw rewards [pairs, heads]; the result too."""
-        choice = torch.tensor([CHOICES[record.choice] for record in records], device=a.device).unsqueeze(-1)
-        margin = self._by_strength(self.recipe.margins, records, a)
-        magnitude = torch.where(choice <= 1, self._by_strength(self.recipe.strength_weights, records, a), 1.0)
+        choice, margin = comparisons.choice.unsqueeze(-1), comparisons.margin.unsqueeze(-1)
+        magnitude = torch.where(choice <= 1, comparisons.magnitude.unsqueeze(-1), 1.0)
         eta = a.new_zeros(()) if self.tie is None else functional.softplus(self.tie)
-        q = self._reliability(records, a).unsqueeze(-1).expand_as(a)
+        q = self._reliability(comparisons).unsqueeze(-1).expand_as(a)
         chosen, other = torch.where(choice == 1, b, a), torch.where(choice == 1, a, b)
         if self.recipe.ties == "davidson":
             return magnitude * self._davidson(chosen, other, margin * (choice <= 1), choice, q, smoothing)
@@ -182,11 +195,6 @@ class BradleyTerry(Objective):
         is_used = any(self.recipe.margins) or len({*self.recipe.strength_weights}) > 1
         return is_used and all(_record(example).strength == 1 for example in examples)
 
-    @staticmethod
-    def _by_strength(values: Sequence[float], records: Sequence[PreferenceRecord], like: Tensor) -> Tensor:
-        """[pairs, 1]"""
-        return like.new_tensor([values[record.strength - 1] for record in records]).unsqueeze(-1)
-
     def _davidson(
         self, chosen: Tensor, other: Tensor, margin: Tensor, choice: Tensor, q: Tensor, smoothing: float
     ) -> Tensor:
@@ -196,12 +204,11 @@ class BradleyTerry(Objective):
         place = torch.where(choice <= 1, 0, choice).expand_as(chosen)
         return davidson_loss(log_probabilities, place, q, smoothing)
 
-    def _prior(self, records: Sequence[PreferenceRecord], logits: Tensor) -> Tensor:
+    def _prior(self, comparisons: "_Comparisons", logits: Tensor) -> Tensor:
         """[pairs]; 0 where nothing is known of the annotator."""
-        known = [record.strict_reliability for record in records]
-        said = logits.new_tensor([math.nan if q is None else q for q in known])
-        places = [self.annotator_indices[record.annotator] for record in records]
-        return torch.where(said.isnan(), 0.0, reliability_prior_loss(logits[places], said.nan_to_num()))
+        known = comparisons.reliability
+        loss = reliability_prior_loss(logits[comparisons.annotator], known.nan_to_num())
+        return torch.where(known.isnan(), 0.0, loss)
 
     def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
         """Of the mean rewards: the negative log-likelihood, and over strict pairs, whether the right one has more.
@@ -210,16 +217,17 @@ class BradleyTerry(Objective):
         it is -log(q s(d) + (1 - q) s(-d)) of strict pairs, with d the difference and q the annotator's reliability.
         """
         places = self.measured(batch)
-        records = [_record(batch.examples[place]) for place in places]
         a, b = (batch.scores(side).mean(-1, keepdim=True)[places] for side in (0, 1))
-        sign = a.new_tensor([1.0 if record.choice == "a" else -1.0 for record in records]).unsqueeze(-1)
-        difference = (a - b) * sign
+        comparisons = batch.constant(
+            "measured comparisons", lambda: self._comparisons([batch.examples[place] for place in places])
+        ).like(a)
+        difference = torch.where(comparisons.choice.unsqueeze(-1) == 0, a - b, b - a)
         if self.recipe.ties == "davidson":
-            loss = self._negative_log_likelihood(records, a, b, 0.0)
+            loss = self._negative_log_likelihood(comparisons, a, b, 0.0)
         else:
-            q, zero = self._reliability(records, a).unsqueeze(-1), torch.zeros_like(difference)
+            q, zero = self._reliability(comparisons).unsqueeze(-1), torch.zeros_like(difference)
             loss = preference_loss(difference, zero, zero, q, zero, 0.0)
-        strict = difference[[record.choice in ("a", "b") for record in records]].squeeze(-1)
+        strict = difference[comparisons.choice <= 1].squeeze(-1)
         return {
             "loss": loss.squeeze(-1),
             "accuracy": (strict > 0).to(a) + 0.5 * (strict == 0).to(a),
@@ -238,21 +246,43 @@ class BradleyTerry(Objective):
             known |= {"both_bad"} if self.threshold is not None else set()
         return [place for place, example in enumerate(batch.examples) if _record(example).choice in known]
 
-    def _reliability(self, records: Sequence[PreferenceRecord], like: Tensor) -> Tensor:
-        """[pairs]. Below one half an annotator would count backwards; he is taken to guess instead.
+    def _reliability(self, comparisons: "_Comparisons") -> Tensor:
+        """[pairs]. Below one half an annotator would count backwards; they are taken to guess instead.
 
         Learnt: one who is only in validation is as reliable as the others in the mean.
         """
         if self.annotator is not None:
             known = self.annotator.sigmoid()
-            known = torch.cat([known, known.mean(0, keepdim=True)])
-            return known[[self.annotator_indices.get(record.annotator, -1) for record in records]]
-        given = self.recipe.annotators == "given"
-        said = [
-            record.strict_reliability if given and record.strict_reliability is not None else 1.0
-            for record in records
-        ]
-        return like.new_tensor(said).clamp(min=0.5)
+            return torch.cat([known, known.mean(0, keepdim=True)])[comparisons.annotator]
+        if self.recipe.annotators != "given":
+            return torch.ones_like(comparisons.reliability)
+        return comparisons.reliability.nan_to_num(1.0).clamp(min=0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparisons:
+    """[pairs] each. choice: of CHOICES. margin, magnitude: of its strength. annotator: index among those of training,
+    -1 for another. reliability: what gold items and overlap say of strict choices, NaN where there is none."""
+
+    choice: Tensor
+    margin: Tensor
+    magnitude: Tensor
+    annotator: Tensor
+    reliability: Tensor
+
+    def like(self, other: Tensor) -> "_Comparisons":
+        """On its device, numbers of its type."""
+        return _Comparisons(
+            self.choice.to(other.device),
+            self.margin.to(other),
+            self.magnitude.to(other),
+            self.annotator.to(other.device),
+            self.reliability.to(other),
+        )
+
+
+def _numbers(values: Iterable[float]) -> Tensor:
+    return torch.tensor([*values], dtype=torch.double)
 
 
 def _record(example: Example) -> Any:

@@ -46,12 +46,14 @@ class Outcome(Objective):
 
 
 def _success(batch: ObjectiveBatch) -> Tensor:
-    known = [
-        float(example.record.success)
-        for example in batch.examples
-        if isinstance(example.record, OutcomeRecord)
-    ]
-    return batch.outputs.rewards.new_tensor(known)
+    return batch.numbers(
+        "success",
+        lambda: [
+            float(example.record.success)
+            for example in batch.examples
+            if isinstance(example.record, OutcomeRecord)
+        ],
+    )
 
 
 OBJECTIVE = Outcome

@@ -1,6 +1,7 @@
 """Plackett-Luce on rankings of any length, ties as blocks."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,12 +14,12 @@ MOST_TIED = 10  # 2^10 sets of them are looked at
 
 
 def ranking_loss(rewards: Tensor, ranks: Sequence[int]) -> Tensor:
-    """-log P(ranking). rewards: [items, heads]; ranks: 1 is best. Returns [heads].
+    """-log P(ranking). rewards: [items, ...]; ranks: 1 is best. Returns [...].
 
     P is the product, over the places from the best, of e^r over the sum of those not yet placed (Plackett 1975; Luce
     1959). Items of equal rank are a block whose inner order is not known: the probabilities of its orders are added.
     """
-    loss = rewards.new_zeros(rewards.shape[1])
+    loss = rewards.new_zeros(rewards.shape[1:])
     left = list(range(len(ranks)))
     for rank in sorted(set(ranks)):
         block = [item for item in left if ranks[item] == rank]
@@ -30,7 +31,7 @@ def ranking_loss(rewards: Tensor, ranks: Sequence[int]) -> Tensor:
 
 
 def block_log_probability(block: Tensor, rest: Tensor) -> Tensor:
-    """log P(all of `block` are placed before any of `rest`), each [items, heads] -> [heads].
+    """log P(all of `block` are placed before any of `rest`), each [items, ...] -> [...].
 
     f(placed) = sum over i in placed of f(placed - i) e^(r_i) / (sum of all that is not in placed - i), f(none) = 1.
     """
@@ -72,29 +73,55 @@ class PlackettLuce(Objective):
         return f"with more than {MOST_TIED} tied" if tied > MOST_TIED else None
 
     def forward(self, batch: ObjectiveBatch) -> Tensor:
-        losses = []
-        for example in batch.examples:
-            assert isinstance(example.record, RankingRecord)
-            rewards = batch.outputs.rewards[[batch.output_row[place] for place in example.trajectory_indices]]
-            loss = ranking_loss(rewards, example.record.ranks) / (
-                len(example.trajectory_indices) - 1
-            )  # as much as a pair
-            losses.append(loss + self.centring * rewards.mean(0).mul(2).square())
-        return torch.stack(losses)
+        losses = batch.outputs.rewards.new_zeros(len(batch.examples), batch.outputs.rewards.shape[1])
+        for ranks, group in self._groups(batch).items():
+            rewards = batch.outputs.rewards[group.rows]
+            loss = ranking_loss(rewards, ranks) / (len(ranks) - 1)  # as much as a pair
+            centring = self.centring * rewards.mean(0).mul(2).square()
+            losses = losses.index_put((group.places,), loss + centring)
+        return losses
 
     def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
         """accuracy: of the pairs in the ranking that are not tied, the share in the right order."""
-        right = []
-        for example in batch.examples:
-            assert isinstance(example.record, RankingRecord)
-            rewards = batch.outputs.rewards[
-                [batch.output_row[place] for place in example.trajectory_indices]
-            ].mean(-1)
-            ranks = torch.tensor(example.record.ranks, device=rewards.device)
-            better = ranks.unsqueeze(1) < ranks.unsqueeze(0)
-            difference = rewards.unsqueeze(1) - rewards.unsqueeze(0)
-            right.append(((difference > 0).float() + 0.5 * (difference == 0).float())[better].mean())
-        return {"loss": self(batch).mean(-1), "accuracy": torch.stack(right)}
+        accuracy = batch.outputs.rewards.new_zeros(len(batch.examples))
+        for ranks, group in self._groups(batch).items():
+            rewards = batch.outputs.rewards[group.rows].mean(-1)
+            order = torch.tensor(ranks, device=rewards.device)
+            better, worse = (order.unsqueeze(1) < order.unsqueeze(0)).nonzero(as_tuple=True)
+            difference = rewards[better] - rewards[worse]
+            right = (difference > 0).to(accuracy) + 0.5 * (difference == 0).to(accuracy)
+            accuracy[group.places] = right.mean(0)
+        return {"loss": self(batch).mean(-1), "accuracy": accuracy}
+
+    def _groups(self, batch: ObjectiveBatch) -> "dict[tuple[int, ...], _Rankings]":
+        return batch.constant("rankings", lambda: _by_ranks(batch))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rankings:
+    """places: [rankings] long, in the batch. rows: [items, rankings] long, of outputs, the best item first."""
+
+    places: Tensor
+    rows: Tensor
+
+
+def _by_ranks(batch: ObjectiveBatch) -> dict[tuple[int, ...], _Rankings]:
+    """By the ranks of their items in ascending order: rankings with the same are computed at once."""
+    places: dict[tuple[int, ...], list[int]] = {}
+    rows: dict[tuple[int, ...], list[list[int]]] = {}
+    for place, example in enumerate(batch.examples):
+        assert isinstance(example.record, RankingRecord)
+        by_rank = sorted(zip(example.record.ranks, example.trajectory_indices, strict=True))
+        ranks = tuple(rank for rank, _ in by_rank)
+        places.setdefault(ranks, []).append(place)
+        rows.setdefault(ranks, []).append([batch.output_row[index] for _, index in by_rank])
+    device = batch.outputs.rewards.device
+    return {
+        ranks: _Rankings(
+            torch.tensor(places[ranks], device=device), torch.tensor(rows[ranks], device=device).T
+        )
+        for ranks in places
+    }
 
 
 OBJECTIVE = PlackettLuce

@@ -1,6 +1,7 @@
 """Labels of steps: the process reward model. What no one labelled is masked, not guessed."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,17 +15,20 @@ from workers.schema.recipe import Recipe
 UNKNOWN = -100  # of torch's cross entropy; never a class
 
 
-def label_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean of -log P(label) over the steps whose label is known. logits: [steps, heads, classes]; labels: [steps] long,
-    UNKNOWN where it is masked. Returns [heads]; 0 where no label is known.
+def label_loss(logits: Tensor, labels: Tensor, owners: Tensor, count: int) -> Tensor:
+    """[count, heads]: by trajectory, the mean of -log P(label) over the steps whose label is known, 0 where none is.
 
-    Lightman et al. (arXiv 2305.20050), section 2.2; with two classes this is binary cross entropy.
+    logits: [steps, heads, classes]; labels: [steps] long, UNKNOWN where it is masked; owners: [steps] long, the
+    trajectory of each step. Lightman et al. (arXiv 2305.20050), section 2.2; with two classes this is binary cross
+    entropy.
     """
     heads = logits.shape[1]
     losses = functional.cross_entropy(
         logits.permute(0, 2, 1), labels.unsqueeze(1).expand(-1, heads), ignore_index=UNKNOWN, reduction="none"
     )
-    return losses.sum(0) / (labels != UNKNOWN).sum().clamp(min=1)
+    known = torch.zeros_like(losses[:, 0]).masked_fill(labels != UNKNOWN, 1.0)
+    total = losses.new_zeros(count, heads).index_add(0, owners, losses)
+    return total / known.new_zeros(count).index_add(0, owners, known).clamp(min=1).unsqueeze(1)
 
 
 def known_labels(record: StepLabelRecord, steps: int) -> list[StepLabel | None]:
@@ -74,33 +78,50 @@ class Process(Objective):
         return ("good", "neutral", "bad") if "neutral" in said else ("good", "bad")
 
     def forward(self, batch: ObjectiveBatch) -> Tensor:
-        return torch.stack([label_loss(logits, labels) for logits, labels in self._kept(batch)])
+        steps = self._steps(batch)
+        return label_loss(self._logits(batch), steps.labels, steps.owners, len(batch.examples))
 
     def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
         """accuracy: of the steps with a label, the share with the right one most probable."""
-        right = []
-        for logits, labels in self._kept(batch):
-            known = labels != UNKNOWN
-            best = torch.softmax(logits, -1).mean(1).argmax(-1)
-            right.append((best == labels)[known].float())
-        return {"loss": self(batch).mean(-1), "accuracy": torch.cat(right)}
+        labels = self._steps(batch).labels
+        best = torch.softmax(self._logits(batch), -1).mean(1).argmax(-1)
+        return {"loss": self(batch).mean(-1), "accuracy": (best == labels)[labels != UNKNOWN].float()}
 
-    def _kept(self, batch: ObjectiveBatch) -> list[tuple[Tensor, Tensor]]:
-        """Of every example, logits and labels of the steps that were not dropped because of the length."""
+    def _logits(self, batch: ObjectiveBatch) -> Tensor:
         assert batch.outputs.labels is not None
-        by_trajectory = batch.outputs.labels.split()
-        out = []
-        for example in batch.examples:
-            logits = by_trajectory[batch.output_row[example.trajectory_indices[0]]][1]
-            reads = batch.rendered[example.trajectory_indices[0]].reads
+        return batch.outputs.labels.flat[self._steps(batch).rows]
+
+    def _steps(self, batch: ObjectiveBatch) -> "_LabelledSteps":
+        return batch.constant("steps", lambda: self._find_steps(batch))
+
+    def _find_steps(self, batch: ObjectiveBatch) -> "_LabelledSteps":
+        assert batch.outputs.labels is not None
+        firsts = batch.outputs.labels.first.tolist()
+        rows, labels, owners = list[int](), list[int](), list[int]()
+        for owner, example in enumerate(batch.examples):
+            (index,) = example.trajectory_indices
+            reads = batch.rendered[index].reads
             known = known_labels(_record(example), len(reads))
             kept = [label for label, read in zip(known, reads, strict=True) if read is not None]
-            places = [UNKNOWN if label is None else self._place(label) for label in kept]
-            out.append((logits, torch.tensor(places, device=logits.device)))
-        return out
+            first = firsts[batch.output_row[index]] + 1
+            rows += range(first, first + len(kept))
+            labels += [UNKNOWN if label is None else self._place(label) for label in kept]
+            owners += [owner] * len(kept)
+        device = batch.outputs.rewards.device
+        return _LabelledSteps(*(torch.tensor(column, device=device) for column in (rows, labels, owners)))
 
     def _place(self, label: str) -> int:
         return self.names.index(label) if label in self.names else UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class _LabelledSteps:
+    """[steps] long each, of the steps that were not dropped because of the length: the row of its logits, its label or
+    UNKNOWN, and the place of its example."""
+
+    rows: Tensor
+    labels: Tensor
+    owners: Tensor
 
 
 def _record(example: Example) -> Any:

@@ -34,12 +34,15 @@ class Progress(Objective):
 
     def forward(self, batch: ObjectiveBatch) -> Tensor:
         whole = batch.outputs.attributed[batch.rows()]
-        known = [
-            _outcome(example.record)
-            for example in batch.examples
-            if isinstance(example.record, OutcomeRecord)
-        ]
-        return attribution_loss(whole, whole.new_tensor(known))
+        outcomes = batch.numbers(
+            "outcomes",
+            lambda: [
+                _outcome(example.record)
+                for example in batch.examples
+                if isinstance(example.record, OutcomeRecord)
+            ],
+        )
+        return attribution_loss(whole, outcomes.to(whole))
 
 
 def _outcome(record: OutcomeRecord) -> float:

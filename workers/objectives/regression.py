@@ -80,17 +80,24 @@ class Regression(Objective):
 
     def forward(self, batch: ObjectiveBatch) -> Tensor:
         rewards = batch.rewards() * functional.softplus(self.scale) + self.offset
-        place = rewards.new_tensor([place_on_scale(_record(example)) for example in batch.examples])
+        place = batch.numbers(
+            "places", lambda: [place_on_scale(_record(example)) for example in batch.examples]
+        )
         if self.criterion is not None:
             return squared_error(rewards, place)
-        by_criterion = rewards.new_tensor([example.criterion is not None for example in batch.examples])
-        weights = [self._weight(example) for example in batch.examples]
-        unknown = 1.0 if self.assumed else 0.0
-        weight = rewards.new_tensor([unknown if each is None else each for each in weights])
+        by_criterion = batch.numbers(
+            "by criterion", lambda: [float(example.criterion is not None) for example in batch.examples]
+        )
+        weight = batch.numbers("weights", lambda: [self._known_weight(example) for example in batch.examples])
         own = by_criterion.unsqueeze(-1) * squared_error(batch.scores(), place)
         counts = 1 - by_criterion if self.has_ratings else weight.abs() / self.mean_weight
         wanted = torch.where(weight < 0, 1 - place, place)
         return own + counts.unsqueeze(-1) * squared_error(rewards, wanted)
+
+    def _known_weight(self, example: Example) -> float:
+        weight = self._weight(example)
+        unknown = 1.0 if self.assumed else 0.0
+        return unknown if weight is None else weight
 
     def _weight(self, example: Example) -> float | None:
         """1 for a rating; None where it is not known."""

@@ -109,6 +109,7 @@ class ConvexTrainer(Training):
         """
         parameters, weight = self._parameters(), self.backbone.weight
         ridge = 1 / (variance * len(indices))
+        chosen = self.module.choose(indices)
         optimiser = torch.optim.LBFGS(
             parameters,
             max_iter=steps,
@@ -124,7 +125,7 @@ class ConvexTrainer(Training):
             nonlocal best
             self._check(has_budget=not is_last or self.step >= _LEAST_STEPS)
             optimiser.zero_grad()
-            value: Tensor = self.module(indices, len(indices), self.cache) + ridge / 2 * weight.square().sum()
+            value: Tensor = self.module(chosen, len(indices), self.cache) + ridge / 2 * weight.square().sum()
             value.backward()
             if is_last:
                 reached = float(value.detach())
@@ -234,7 +235,8 @@ class ConvexTrainer(Training):
         together, so that they do not count as so much evidence each.
         """
         backbone = self.backbone
-        every, count, heads = range(len(self.examples)), len(self.examples), drawn.shape[1]
+        count, heads = len(self.examples), drawn.shape[1]
+        every = self.module.choose(range(count))
         deviations = backbone.deviations.requires_grad_(True)
 
         def gradient(bootstrap: Tensor, *, again: bool) -> Tensor:

@@ -1,7 +1,7 @@
 """A reward model with the objectives that train it: what one optimiser step computes."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -25,6 +25,31 @@ from workers.schema.records import record_trajectories
 
 # By objective and metric: the indices of the examples of `loss` (none for other metrics), and the values.
 ValidationValues = dict[tuple[str, str], tuple[list[int], Tensor]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenGroup:
+    """Examples of one objective. weights: [n, 1], of each in the loss. constants: see `ObjectiveBatch`."""
+
+    examples: Sequence[Example]
+    indices: list[int]
+    weights: Tensor
+    constants: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenExamples:
+    """What forward passes over some examples have in common (`MultiObjectiveModule.choose`).
+
+    rendered: by trajectory index. batch: of the trajectories that the model is asked about. output_row: by trajectory
+    index, its row in the outputs. groups: by objective.
+    """
+
+    rendered: Sequence[Any]
+    batch: Sequence[Any]
+    output_row: dict[int, int]
+    criteria: Mapping[str, Any]
+    groups: Mapping[str, ChosenGroup]
 
 
 class MultiObjectiveModule(nn.Module):
@@ -135,7 +160,34 @@ class MultiObjectiveModule(nn.Module):
         } | (self.reliabilities() or {})
         return sorted(name for name, q in known.items() if q is not None and q < 0.5)
 
-    def forward(self, indices: Sequence[int], batch_size: int, cache: Any = None) -> Tensor:
+    def choose(self, indices: Sequence[int], examples: Examples | None = None) -> ChosenExamples:
+        """For several forward passes over the same examples; of the training examples, unless others are given."""
+        source = self.examples if examples is None else examples
+        items = [source.items[index] for index in indices]
+        trajectories = sorted({index for example in items for index in example.trajectory_indices})
+        needed = {example.criterion for example in items} & set(self.criteria)
+        groups: dict[str, list[int]] = {}
+        for index, example in zip(indices, items, strict=True):
+            if example.objective in self.parts:
+                groups.setdefault(example.objective, []).append(index)
+        return ChosenExamples(
+            rendered=source.rendered,
+            batch=[source.rendered[index] for index in trajectories],
+            output_row={index: row for row, index in enumerate(trajectories)},
+            criteria={name: text for name, text in self.criteria.items() if name in needed},
+            groups={
+                name: ChosenGroup(
+                    [source.items[index] for index in group],
+                    group,
+                    torch.tensor(
+                        [[source.items[index].weight * self.example_weights[name]] for index in group]
+                    ),
+                )
+                for name, group in groups.items()
+            },
+        )
+
+    def forward(self, indices: Sequence[int] | ChosenExamples, batch_size: int, cache: Any = None) -> Tensor:
         """The share of these examples in the mean loss over `batch_size` examples and the heads."""
         loss: Tensor | float = 0.0
         for _, losses in self._weighted_losses(indices, cache):
@@ -151,20 +203,18 @@ class MultiObjectiveModule(nn.Module):
         losses = torch.cat([losses for _, losses in found])
         return torch.empty_like(losses).index_put((order.to(losses.device),), losses)
 
-    def _weighted_losses(self, indices: Sequence[int], cache: Any) -> Iterator[tuple[list[int], Tensor]]:
+    def _weighted_losses(
+        self, indices: Sequence[int] | ChosenExamples, cache: Any
+    ) -> Iterator[tuple[Sequence[int], Tensor]]:
         """By objective, the indices of its examples and their weighted losses [n, heads]."""
-        batches = self._batches([self.examples.items[index] for index in indices], self.examples, cache)
-        index_by_id = {id(self.examples.items[index]): index for index in indices}
-        for name, batch in batches.items():
-            part = [index_by_id[id(example)] for example in batch.examples]
-            weights = torch.tensor(
-                [[example.weight * self.example_weights[name]] for example in batch.examples]
-            )
+        chosen = indices if isinstance(indices, ChosenExamples) else self.choose(indices)
+        for name, batch in self._batches(chosen, cache).items():
+            group = chosen.groups[name]
             losses = self.objective(name)(batch)
-            losses = losses * (self.bootstrap[part] * weights).to(losses)
+            losses = losses * (self.bootstrap[group.indices] * group.weights).to(losses)
             if not bool(losses.isfinite().all()):
                 raise _not_finite(batch, losses)
-            yield part, losses
+            yield group.indices, losses
 
     @torch.no_grad()
     def validation_values(
@@ -173,11 +223,10 @@ class MultiObjectiveModule(nn.Module):
         """What objectives measure on these examples of validation, in one forward pass."""
         self.eval()
         found: ValidationValues = {}
-        index_by_id = {id(examples.items[index]): index for index in indices}
-        batches = self._batches([examples.items[index] for index in indices], examples, cache)
-        for name, batch in batches.items():
+        chosen = self.choose(indices, examples)
+        for name, batch in self._batches(chosen, cache).items():
             objective = self.objective(name)
-            measured = [index_by_id[id(batch.examples[place])] for place in objective.measured(batch)]
+            measured = [chosen.groups[name].indices[place] for place in objective.measured(batch)]
             for metric, values in objective.validation_metrics(batch).items():
                 found[name, metric] = (
                     measured if metric == "loss" else [],
@@ -211,25 +260,12 @@ class MultiObjectiveModule(nn.Module):
         }
         return metrics | {"loss": float(losses.mean())}, losses
 
-    def _batches(
-        self, chosen: Sequence[Example], examples: Examples, cache: Any
-    ) -> dict[str, ObjectiveBatch]:
+    def _batches(self, chosen: ChosenExamples, cache: Any) -> dict[str, ObjectiveBatch]:
         """By objective, all from one forward pass."""
-        trajectories = sorted({index for example in chosen for index in example.trajectory_indices})
-        output_row = {index: row for row, index in enumerate(trajectories)}
-        needed = {example.criterion for example in chosen} & set(self.criteria)
-        outputs = self.model(
-            [examples.rendered[index] for index in trajectories],
-            criteria={name: rendered for name, rendered in self.criteria.items() if name in needed},
-            cache=cache,
-        )
-        by_name: dict[str, list[Example]] = {}
-        for example in chosen:
-            if example.objective in self.parts:
-                by_name.setdefault(example.objective, []).append(example)
+        outputs = self.model(chosen.batch, criteria=chosen.criteria, cache=cache)
         return {
-            name: ObjectiveBatch(part, outputs, output_row, examples.rendered)
-            for name, part in by_name.items()
+            name: ObjectiveBatch(group.examples, outputs, chosen.output_row, chosen.rendered, group.constants)
+            for name, group in chosen.groups.items()
         }
 
 

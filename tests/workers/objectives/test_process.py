@@ -26,31 +26,44 @@ def test_after_the_first_error_nothing_is_known(labelled):
     assert known_labels(both, 4) == ["good", "bad", None, "good"]
 
 
+def loss_of_one(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return label_loss(logits, labels, torch.zeros_like(labels), 1)[0]
+
+
 def test_the_loss_is_the_mean_over_known_steps():
     logits = torch.tensor([[[2.0, 0.0]], [[0.0, 1.0]], [[7.0, -7.0]]])
-    got = label_loss(logits, torch.tensor([0, 1, UNKNOWN]))
+    got = loss_of_one(logits, torch.tensor([0, 1, UNKNOWN]))
     assert got.tolist() == pytest.approx([(0.126928 + 0.313262) / 2], abs=1e-6)
 
 
 def test_a_masked_step_has_no_gradient():
     """Taken for a label, -100 would be the last class but 99 or an error; either way it would move something."""
     logits = torch.randn(3, 2, 3, dtype=torch.float64, requires_grad=True)
-    label_loss(logits, torch.tensor([0, UNKNOWN, 2])).sum().backward()
+    loss_of_one(logits, torch.tensor([0, UNKNOWN, 2])).sum().backward()
     assert logits.grad[1].abs().max() == 0
     assert logits.grad[0].abs().max() > 0
-    nothing = label_loss(logits, torch.full((3,), UNKNOWN))
+    nothing = loss_of_one(logits, torch.full((3,), UNKNOWN))
     assert nothing.tolist() == [0.0, 0.0]
+
+
+def test_each_trajectory_has_the_mean_of_its_own_steps():
+    logits = torch.randn(6, 2, 3)
+    labels, owners = torch.tensor([0, 2, UNKNOWN, UNKNOWN, 1, 1]), torch.tensor([0, 0, 0, 1, 2, 2])
+    alone = [loss_of_one(logits[owners == owner], labels[owners == owner]) for owner in range(3)]
+    together = label_loss(logits, labels, owners, 3)
+    torch.testing.assert_close(together, torch.stack(alone))
+    assert together[1].tolist() == [0.0, 0.0]
 
 
 def test_gradients_are_those_of_finite_differences():
     logits = torch.randn(4, 2, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x: label_loss(x, torch.tensor([0, 2, UNKNOWN, 1])), (logits,))
+    assert torch.autograd.gradcheck(lambda x: loss_of_one(x, torch.tensor([0, 2, UNKNOWN, 1])), (logits,))
 
 
 def test_two_classes_are_binary_cross_entropy():
     logits = torch.tensor([[[1.5, 0.5]]])
     expected = torch.nn.functional.binary_cross_entropy_with_logits(torch.tensor([1.0]), torch.tensor([1.0]))
-    torch.testing.assert_close(label_loss(logits, torch.tensor([0])), expected.unsqueeze(0))
+    torch.testing.assert_close(loss_of_one(logits, torch.tensor([0])), expected.unsqueeze(0))
 
 
 def test_neutral_is_a_label_where_somebody_said_it(labelled):
