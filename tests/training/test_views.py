@@ -223,6 +223,20 @@ class TestSeveralRuns:
         (_, same) = researcher_client.get(url("run-list")).context["groups"]
         assert (same.measured.mean, same.measured.seeds) == (0.7, 1)
 
+    def test_accuracy_under_length_control_stands_below_the_plain_one(
+        self, three: list[TrainingRun], researcher_client: Client
+    ) -> None:
+        run = three[0]
+        assert run.report is not None
+        controlled = {"accuracy": 0.55, "interval": [0.4, 0.7], "n": 9, "longer": 0.8, "shorter": 0.3}
+        preference = run.report["preference"] | {"length_controlled": controlled}
+        TrainingRun.objects.filter(pk=run.pk).update(report=run.report | {"preference": preference})
+        text = researcher_client.get(url("run-detail", run.pk)).content.decode()
+        _, _, row = text.partition("This model, length-controlled")
+        assert row
+        assert "55.0 %" in row[:200]
+        assert "[40.0 %, 70.0 %], n 9" in row[:200]
+
     def test_curves_are_laid_over_each_other(
         self, three: list[TrainingRun], researcher_client: Client
     ) -> None:

@@ -24,7 +24,7 @@ from workers.evaluate.calibration import (
 from workers.evaluate.learned_baselines import LearnedBaselines, LinearScores
 from workers.evaluate.ngram_baseline import NgramRewards
 from workers.evaluate.predictions import ScoredRecord, agent_text_length, expand_rankings
-from workers.evaluate.ranks import spearman, spearman_draws
+from workers.evaluate.ranks import Numbers, spearman, spearman_draws
 from workers.schema import PreferenceRecord, RankingRecord
 from workers.schema.records import record_trajectories
 
@@ -117,6 +117,7 @@ def preference_report(
         "both_bad": sum(prediction.record.choice == "both_bad" for prediction in found),
         "subsets": subsets(strict),
         "by_length_difference": by_length_difference(strict),
+        "length_controlled": length_controlled(strict),
         "uncertainty": uncertainty_report(strict),
     }
     calibration = {
@@ -172,6 +173,37 @@ def uncertainty_report(strict: Sequence[Prediction]) -> dict[str, Any] | None:
     tasks = [row[2] for row in known]
     between = weighted_interval(partial(spearman_draws, spread, error), tasks, draws=300)
     return {"spearman": found, "interval": between, "n": len(known), "tasks": task_count(tasks)}
+
+
+def length_controlled(strict: Sequence[Prediction]) -> dict[str, Any] | None:
+    """{accuracy, interval, n, longer, shorter}: the mean of the accuracy on comparisons whose winner has the longer
+    agent text (`longer`) and on those whose winner has the shorter one. A rule by length alone gets one half.
+
+    n: comparisons of sides of different lengths. None without both. Dubois et al. (2024, arXiv 2404.04475) regress
+    length out of a win rate instead, which needs a model of it.
+    """
+    sign = np.array([np.sign(_rule_margin("longer", prediction)) for prediction in strict])
+    right = np.array([correctness(prediction.margin) for prediction in strict])
+    if not ((sign > 0).any() and (sign < 0).any()):
+        return None
+
+    def by_side(weights: Numbers) -> Numbers:
+        """[2, draws]"""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: Numbers = np.stack(
+                [(weights * right) @ side / (weights @ side) for side in (sign > 0, sign < 0)]
+            )
+        return found
+
+    longer, shorter = by_side(np.ones((1, len(strict))))[:, 0].tolist()
+    tasks = [prediction.record.a.task.id for prediction in strict]
+    return {
+        "accuracy": (longer + shorter) / 2,
+        "interval": weighted_interval(lambda weights: by_side(weights).mean(0), tasks, draws=500),
+        "n": int(np.count_nonzero(sign)),
+        "longer": longer,
+        "shorter": shorter,
+    }
 
 
 def subsets(strict: Sequence[Prediction]) -> dict[str, dict[str, Any]]:

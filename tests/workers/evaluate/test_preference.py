@@ -8,6 +8,7 @@ from workers.evaluate.comparison import compare_predictions
 from workers.evaluate.preference import (
     Prediction,
     accuracy_report,
+    length_controlled,
     preference_report,
     subsets,
     uncertainty_report,
@@ -52,6 +53,28 @@ def test_the_difference_to_a_baseline_is_paired(predicted) -> None:
     bound = pytest.approx(t_quantile(8) / 11)  # an error of 1 / (9 + 2)
     assert longer["difference"] == 0.0
     assert (-longer["interval"][0], longer["interval"][1]) == (bound, bound)
+
+
+def test_length_control_counts_longer_and_shorter_winners_alike(predicted) -> None:
+    """9 longer winners of which 8 are found, 3 shorter ones of which 1 is, and one of equal length."""
+    longer = [predicted(1.0 if task else -1.0, length=(30, 10), task=task) for task in range(9)]
+    shorter = [predicted(-1.0 if task else 1.0, length=(10, 30), task=task + 20) for task in range(3)]
+    found = length_controlled([*longer, *shorter, predicted(1.0, length=(10, 10), task=99)])
+    assert found["longer"] == pytest.approx(8 / 9)
+    assert found["shorter"] == pytest.approx(1 / 3)
+    assert found["accuracy"] == pytest.approx((8 / 9 + 1 / 3) / 2)
+    assert found["n"] == 12
+    assert found["interval"][0] < found["accuracy"] < found["interval"][1]
+    assert length_controlled(longer) is None
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_reward_that_is_length_gets_one_half_under_length_control(predicted, sign) -> None:
+    found = [
+        predicted(float(sign) * (1 if task % 4 else -1), length=(30, 10) if task % 4 else (10, 30), task=task)
+        for task in range(40)
+    ]
+    assert length_controlled(found)["accuracy"] == 0.5
 
 
 def rule(low: float) -> dict:

@@ -39,7 +39,7 @@ def test_every_key_of_a_report(artifact, preferences) -> None:
     assert report["annotators"] is None  # nothing here was judged by three
     assert set(report["preference"]) == {
         *("accuracy", "interval", "n", "tasks", "baselines", "verdict", "log_loss", "ties", "both_bad"),
-        *("subsets", "by_length_difference", "uncertainty"),
+        *("subsets", "by_length_difference", "length_controlled", "uncertainty"),
     }
     assert set(report["calibration"]) == {"ece", "temperature", "curve"}
     assert -1 <= report["length_correlation"] <= 1
