@@ -97,11 +97,17 @@ def _moved(module: MultiObjectiveModule, examples: Examples, asked: Any) -> tupl
     for _ in module.model.encode_ahead([*examples.rendered, asked], cache):
         continue
     reward = module.model([asked], cache=cache).rewards.mean()
+    backbone = module.model.backbone
+    if isinstance(
+        backbone, LinearBackbone
+    ):  # the fit is of all examples and has no heads, which are drawn after it
+        module.bootstrap = torch.ones_like(module.bootstrap)
+        backbone.deviations.zero_()
+        backbone.prior.zero_()
     every = range(len(examples))
     some: Sequence[int] = every
     if len(every) > _MOST_CURVED:
         some = sorted(random.Random(0).sample(every, _MOST_CURVED))  # noqa: S311 (not for secrets)
-    backbone = module.model.backbone
     ridge = backbone.penalty / len(examples) if isinstance(backbone, LinearBackbone) else None
     found = effects(
         last, reward, _parts(module, every, cache), bent_by=_parts(module, some, cache), ridge=ridge

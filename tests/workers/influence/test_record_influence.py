@@ -5,18 +5,25 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec.structs import replace as changed
 
 from tests import forked
+from tests.workers.conftest import WORDS, trajectory
 from tests.workers.decoders import save_decoder
 from workers.errors import RewardError
 from workers.influence.record_influence import trace
-from workers.models import load
+from workers.models import load, renderer_of
 from workers.models.artifact import OBJECTIVE
-from workers.schema import StepLabelRecord, parse_item, write_records
-from workers.schema.recipe import CONVEX, Recipe
+from workers.objectives import Examples, collect
+from workers.schema import PreferenceRecord, StepLabelRecord, parse_item, write_records
+from workers.schema.recipe import CONVEX, Recipe, parse_recipe
+from workers.train.convex import ConvexTrainer
+from workers.train.events import no_report
+from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.pipeline import train
+from workers.train.reward_statistics import score_rendered
 
 ITEM = {
     "messages": [
@@ -100,6 +107,31 @@ def test_every_kind_of_model(kind, traced, tiny_recipe, preferences, tmp_path_fa
     assert found["records"] == (24 if kind == "process" else 12)
     assert found["moved"] and all(abs(change["by"]) < 100 for change in found["moved"])
     assert (found["generated"] > 0) == (kind == "generated")
+
+
+def test_a_linear_model_moves_as_fits_without_each_record_say(traced) -> None:
+    """Leave-one-out; too few tasks to choose a penalty, so that all fits have the same one."""
+    random = np.random.default_rng(2)
+    records = []
+    for number in range(24):
+        a, b = (trajectory(" ".join(random.choice(WORDS, 4)), task=f"t{number % 8}") for _ in range(2))
+        records.append(PreferenceRecord(a=a, b=b, choice=str(random.choice(["a", "b"])), annotator="ann"))
+    recipe = parse_recipe({"backbone": "linear", "ensemble": 4})
+    folder = traced(recipe, {"train": records, "validation": [], "test": records[:2]})
+    content, single = parse_item(ITEM).content, replace(recipe, ensemble=1)
+
+    def raw(used: list[PreferenceRecord]) -> float:
+        renderer = renderer_of(single)
+        module = MultiObjectiveModule(single, collect(used, renderer, single), seed=1)
+        ConvexTrainer(module, single, Examples(), seed=1, report=no_report).run()
+        return float(score_rendered(module.model, [renderer.render(content)]).raw)
+
+    whole = raw(records)
+    expected = [whole - raw([*records[:place], *records[place + 1 :]]) for place in range(len(records))]
+    moved = {change["record"]: change["by"] for change in trace(folder)["moved"]}
+    assert set(moved) == set(range(24))
+    found = [moved[place] for place in range(24)]
+    assert np.corrcoef(found, expected)[0, 1] > 0.999
 
 
 def test_what_the_losses_learnt_beside_the_model_is_kept(traced, tiny_recipe, preferences) -> None:
