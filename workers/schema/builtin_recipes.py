@@ -1,9 +1,12 @@
 """Recipes that every installation has, and the candidates of a search."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from workers.schema.decoder_recipes import DECODER_RECIPES
-from workers.schema.recipe import GENERATIVE, OBJECTIVES, Recipe, parse_recipe
+from workers.schema.recipe import GENERATIVE, OBJECTIVES, Recipe, parse_recipe, recipe_to_dict
+from workers.schema.recipe_help import Searched
 
 AUTO = "auto"  # the built-in recipe with a search
 _UNFROZEN: dict[str, Any] = {
@@ -15,40 +18,44 @@ _UNFROZEN: dict[str, Any] = {
     "patience": 3,
 }
 # What a recipe says of the feedback and its losses, whichever model learns from them.
-_OF_FEEDBACK = (
-    *(
-        "objective",
-        "criterion",
-        "joint_weights",
-        "criteria_weights",
-        "aggregation",
-        "margins",
-        "strength_weights",
-    ),
-    *(
-        "label_smoothing",
-        "ties",
-        "annotators",
-        "folds",
-        "generators",
-        "generated_per_trajectory",
-        "generated_weight",
-    ),
+FEEDBACK_KEYS = (
+    *("objective", "criterion", "joint_weights", "criteria_weights", "aggregation", "margins"),
+    *("strength_weights", "label_smoothing", "ties", "annotators", "folds"),
+    *("generators", "generated_per_trajectory", "generated_weight"),
 )
+_STEP_ENCODER_KEYS = ("encoder", "chunk_tokens", "max_tokens", "centring")
 
 
-def searched_recipe(recipe: Recipe, name: str) -> Recipe:
-    """A candidate of the recipe's search: its own recipe, with what the search's recipe says of the feedback."""
-    kept = {key: getattr(recipe, key) for key in _OF_FEEDBACK}
-    kept = {key: list(value) if isinstance(value, tuple) else value for key, value in kept.items()}
-    if name == "linear":
-        return parse_recipe(kept | {"backbone": "linear"})
-    if name == "hybrid":
-        return parse_recipe(kept | {"backbone": "hybrid", "encoder": recipe.encoder})
-    if name == "lora":
-        return parse_recipe(kept | {"backbone": "decoder", "decoder": recipe.decoder})
-    kept |= {"encoder": recipe.encoder, "max_tokens": recipe.max_tokens}
-    return parse_recipe(kept | (_UNFROZEN if name == "unfrozen" else {}))
+@dataclass(frozen=True, slots=True)
+class SearchCandidate:
+    """values: of its recipe. keys: what it takes from the recipe with the search, besides FEEDBACK_KEYS."""
+
+    values: Mapping[str, Any]
+    keys: tuple[str, ...] = ()
+
+
+SEARCH_CANDIDATES: dict[Searched, SearchCandidate] = {
+    "linear": SearchCandidate({"backbone": "linear"}),
+    "hybrid": SearchCandidate({"backbone": "hybrid"}, ("encoder", "chunk_tokens")),
+    "frozen": SearchCandidate({}, _STEP_ENCODER_KEYS),
+    "unfrozen": SearchCandidate(_UNFROZEN, _STEP_ENCODER_KEYS),
+    "lora": SearchCandidate(
+        {"backbone": "decoder"},
+        ("decoder", "lora_rank", "lora_alpha", "gradient_checkpointing", "centring"),
+    ),
+}
+
+
+def candidate_values(recipe: Recipe, name: Searched) -> dict[str, Any]:
+    """What a candidate's recipe is made of: values of its own, and those that the recipe with the search hands on."""
+    candidate = SEARCH_CANDIDATES[name]
+    values = recipe_to_dict(recipe)
+    return {key: values[key] for key in (*FEEDBACK_KEYS, *candidate.keys)} | dict(candidate.values)
+
+
+def searched_recipe(recipe: Recipe, name: Searched) -> Recipe:
+    """A candidate of the recipe's search."""
+    return parse_recipe(candidate_values(recipe, name))
 
 
 def builtin_recipes() -> dict[str, Recipe]:

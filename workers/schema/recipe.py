@@ -13,12 +13,11 @@ from msgspec import Meta
 
 from workers.errors import RewardError
 from workers.schema.decode import escape
-from workers.schema.recipe_help import PURPOSES
+from workers.schema.recipe_help import PURPOSES, Generator, Searched
 
-_BESIDE_A_CHUNK = 32  # its frame, and the mark of a gap
+_CHUNK_FRAME_TOKENS = 32  # of a chunk's frame and the mark of a gap
 Share = Annotated[float, Meta(ge=0, lt=1)]
 NonNegative = Annotated[float, Meta(ge=0, le=1000)]
-Generator = Literal["outcome", "swap", "drop", "repeat", "wrong_argument", "wrong_tool", "hard_negative"]
 GENERATIVE = "generative"  # a language model that writes: of a kind of its own, and no part of `joint`
 # One file each; their names are enough here, where torch must not be loaded. `joint` has all of them.
 _FILES = (path.stem for path in (Path(__file__).parents[1] / "objectives").glob("[a-z]*.py"))
@@ -26,7 +25,6 @@ SINGLE = tuple(sorted(name for name in _FILES if name != GENERATIVE))
 OBJECTIVES = (*SINGLE, GENERATIVE, "joint")
 Positive = Annotated[float, Meta(gt=0, le=1000)]
 CONVEX = ("linear", "hybrid")  # backbones that are fitted whole, with no weights to start from
-Searched = Literal["linear", "hybrid", "frozen", "unfrozen", "lora"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,10 +259,10 @@ def _check(recipe: Recipe) -> None:
             f"attention_heads = {recipe.attention_heads} does not divide width = {recipe.width}.",
             pointer="/attention_heads",
         )
-    if is_encoder and recipe.chunk_tokens + _BESIDE_A_CHUNK > recipe.max_tokens:
+    if is_encoder and recipe.chunk_tokens + _CHUNK_FRAME_TOKENS > recipe.max_tokens:
         raise RewardError(
             f"chunk_tokens = {recipe.chunk_tokens} is too many for max_tokens = {recipe.max_tokens}; "
-            f"leave room for a chunk and {_BESIDE_A_CHUNK} tokens more.",
+            f"leave room for a chunk and {_CHUNK_FRAME_TOKENS} tokens more.",
             pointer="/chunk_tokens",
         )
     if recipe.search:
@@ -293,6 +291,12 @@ def _check_search(recipe: Recipe) -> None:
         raise RewardError(
             "the candidate 'lora' needs `decoder`, the name of a causal language model; set it, or leave 'lora' out.",
             pointer="/decoder",
+        )
+    if "lora" in recipe.search and not recipe.lora_rank:
+        raise RewardError(
+            "lora_rank = 0 trains all weights of the decoder, and the candidate 'lora' trains adapters; set it above "
+            "0, or leave 'lora' out.",
+            pointer="/lora_rank",
         )
 
 

@@ -1,14 +1,19 @@
 """What each key of a recipe is for, and why its default is what it is: for forms, commands, errors and docs."""
 
-GENERATORS = ("outcome", "swap", "drop", "repeat", "wrong_argument", "wrong_tool", "hard_negative")
+from typing import Literal, get_args
+
+Generator = Literal["outcome", "swap", "drop", "repeat", "wrong_argument", "wrong_tool", "hard_negative"]
+GENERATORS: tuple[Generator, ...] = get_args(Generator)
 # What `search` may name, the simplest first, and what each is.
-SEARCHED = {
-    "linear": "n-grams and structure, fitted convexly",
-    "hybrid": "these and the encoder's embeddings of steps, fitted convexly",
-    "frozen": "the step-encoder with a frozen encoder",
-    "unfrozen": "the step-encoder, whose encoder is trained too",
-    "lora": "low-rank adapters of the recipe's decoder",
-}
+Searched = Literal["linear", "hybrid", "frozen", "unfrozen", "lora"]
+_CANDIDATE_PURPOSES = (
+    "n-grams and structure, fitted convexly",
+    "these and the encoder's embeddings of steps, fitted convexly",
+    "the step-encoder with a frozen encoder",
+    "the step-encoder, whose encoder is trained too",
+    "low-rank adapters of the recipe's decoder",
+)
+SEARCHED: dict[Searched, str] = dict(zip(get_args(Searched), _CANDIDATE_PURPOSES, strict=True))
 
 PURPOSES: dict[str, str] = {
     "objective": "the loss, and with it the feedback that is read",
@@ -104,7 +109,7 @@ REASONS: dict[str, str] = {
     "base_weights": "frozen weights get no small updates that bfloat16 would lose",
     "gradient_checkpointing": "only worth its time where memory runs out",
     "unfrozen": "with few comparisons a trained encoder remembers them instead of learning from them",
-    "heads_only": "a first model needs its trunk trained; later ones may keep it",
+    "heads_only": "a first model needs its backbone trained; later ones may keep it",
     "chunk_tokens": "most steps fit into one or two, and what the encoder was trained on was no longer",
     "max_tokens": "nearly every conversation fits; decoders take 2048, since their cost grows faster",
     "width": "a third of the encoder's 384: more of it learnt the training tasks by heart",
@@ -112,7 +117,7 @@ REASONS: dict[str, str] = {
     "attention_heads": "32 numbers each",
     "grounding": "whether an answer says what the passages say is seen by no embedding of the answer alone",
     "dropout": "little, as the model is small",
-    "ensemble": "their spread settles at about five; a decoder has one, since its trunk is what costs",
+    "ensemble": "their spread settles at about five; a decoder has one, since its backbone is what costs",
     "aggregation": "reads the whole trajectory once, at its end",
     "margins": "how much better people find one is not how far apart rewards should be, unless you say so",
     "strength_weights": "a strength is an opinion too; the recipes of decoders use it",

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from workers.errors import RewardError
+from workers.schema.builtin_recipes import FEEDBACK_KEYS, SEARCH_CANDIDATES, candidate_values
 from workers.schema.recipe import CONVEX, GENERATIVE, Recipe, decode_recipe, fitting, parse_recipe
-from workers.schema.recipe_help import PURPOSES
+from workers.schema.recipe_help import PURPOSES, Searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,8 @@ READERS = (
         lambda recipe: recipe.backbone == "step-encoder" and recipe.unfrozen,
     ),
     KeyReader(
-        ("decoder",),
-        "backbone = 'decoder', or 'lora' in `search`",
-        lambda recipe: recipe.backbone == "decoder" or "lora" in recipe.search,
+        ("decoder", "lora_rank", "gradient_checkpointing"), "backbone = 'decoder'", _of_backbones("decoder")
     ),
-    KeyReader(("lora_rank", "gradient_checkpointing"), "backbone = 'decoder'", _of_backbones("decoder")),
     KeyReader(
         ("lora_alpha",),
         "backbone = 'decoder' and lora_rank above 0",
@@ -137,6 +135,9 @@ READERS = (
 )
 
 
+_SEARCH_KEYS = ("search", "search_seconds")  # what the search itself reads
+
+
 def parse_new_recipe(source: str | Mapping[str, Any]) -> Recipe:
     """As `parse_recipe`, of a recipe that someone wrote: a key that would have no effect is refused.
 
@@ -149,10 +150,16 @@ def parse_new_recipe(source: str | Mapping[str, Any]) -> Recipe:
         if reader is not None:
             raise RewardError(
                 f"{key} = {values[key]!r} has no effect in this recipe, with the objective {recipe.objective!r} and "
-                f"the backbone {recipe.backbone!r} ({PURPOSES[key]}); leave it out, or set {reader.needs}.",
+                f"{_models(recipe)} ({PURPOSES[key]}); leave it out, or set {reader.needs}.",
                 pointer=f"/{key}",
             )
     return recipe
+
+
+def _models(recipe: Recipe) -> str:
+    if not recipe.search:
+        return f"the backbone {recipe.backbone!r}"
+    return f"the candidates {', '.join(map(repr, recipe.search))} of its search"
 
 
 def unread_key(key: str, values: Mapping[str, Any], recipe: Recipe) -> KeyReader | None:
@@ -160,12 +167,37 @@ def unread_key(key: str, values: Mapping[str, Any], recipe: Recipe) -> KeyReader
 
     values: those that `recipe` was made of.
     """
-    reader = next((reader for reader in READERS if key in reader.keys and not reader.reads(recipe)), None)
+    reader = _missing_reader(key, recipe)
     if reader is None:
         return None
     default = getattr(Recipe(**fitting({name: value for name, value in values.items() if name != key})), key)
     value = getattr(recipe, key)
     return None if (tuple(value) if isinstance(value, list) else value) == default else reader
+
+
+def _missing_reader(key: str, recipe: Recipe) -> KeyReader | None:
+    """With a search: of the first candidate that gets the key, where none of them reads it."""
+    if not recipe.search:
+        return next((reader for reader in READERS if key in reader.keys and not reader.reads(recipe)), None)
+    if key in _SEARCH_KEYS:
+        return None
+    getting = [name for name in recipe.search if _gets(name, key)]
+    if not getting:
+        return _reader_of_candidates(key, recipe)
+    candidates = [candidate_values(recipe, name) for name in getting]
+    missing = [_missing_reader(key, Recipe(**(fitting(values) | values))) for values in candidates]
+    return None if None in missing else missing[0]
+
+
+def _gets(name: Searched, key: str) -> bool:
+    return key in (*FEEDBACK_KEYS, *SEARCH_CANDIDATES[name].keys)
+
+
+def _reader_of_candidates(key: str, recipe: Recipe) -> KeyReader:
+    """Of a key that none of the recipe's candidates gets: another candidate, or no search."""
+    more = next(([name] for name in SEARCH_CANDIDATES if _gets(name, key)), [])
+    needs = f"search = {[*recipe.search, *more] if more else []}"
+    return KeyReader((key,), needs, lambda other: not other.search)
 
 
 def without_unread_keys(values: Mapping[str, Any]) -> dict[str, Any]:

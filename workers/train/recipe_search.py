@@ -21,7 +21,7 @@ from workers.models import build
 from workers.schema import FeedbackRecord
 from workers.schema.builtin_recipes import searched_recipe
 from workers.schema.recipe import Recipe
-from workers.schema.recipe_help import SEARCHED
+from workers.schema.recipe_help import SEARCHED, Searched
 from workers.schema.records import record_trajectories
 from workers.train.cross_validation import CrossValidation
 from workers.train.events import Report
@@ -83,7 +83,7 @@ class RecipeSearch:
             "candidates": [],
         }
 
-    def _measure(self, name: str, found: dict[str, Any]) -> dict[str, Any]:
+    def _measure(self, name: Searched, found: dict[str, Any]) -> dict[str, Any]:
         """A candidate's row. Of one that cannot learn, or not in the time there is, it says why."""
         started = time.monotonic()
         left = self.recipe.search_seconds - found["seconds"]
@@ -110,7 +110,9 @@ class RecipeSearch:
         found["seconds"] += row["seconds"]
         return row
 
-    def _cross_validated(self, name: str, is_late: Callable[[], bool]) -> tuple[str, str, dict[str, Any]]:
+    def _cross_validated(
+        self, name: Searched, is_late: Callable[[], bool]
+    ) -> tuple[str, str, dict[str, Any]]:
         recipe = dataclasses.replace(searched_recipe(self.recipe, name), folds=FOLDS)
         like = build(recipe, device=str(self.device)) if recipe.shares_encoder else None
         cache = like.new_cache(_CACHE_BYTES) if like is not None else None

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from workers.errors import RewardError
-from workers.schema.builtin_recipes import builtin_recipes
+from workers.schema.builtin_recipes import builtin_recipes, searched_recipe
 from workers.schema.recipe import parse_recipe, recipe_to_dict
-from workers.schema.recipe_help import PURPOSES
+from workers.schema.recipe_help import PURPOSES, SEARCHED
 from workers.schema.recipe_keys import READERS, parse_new_recipe, without_unread_keys
 
 DECODER = 'backbone = "decoder"\ndecoder = "a"\n'
@@ -31,6 +31,13 @@ GENERATIVE = f'objective = "generative"\n{DECODER}'
         (GENERATIVE + "margins = [0, 1, 2]", "margins", "objective = 'bradley_terry' or 'joint'"),
         (GENERATIVE + "reinforce_samples = 4", "reinforce_samples", "reinforce_steps above 0"),
         (GENERATIVE + "negate = 0.5", "negate", "principles = true"),
+        ('search = ["linear", "frozen"]\nepochs = 3', "epochs", "search = []"),
+        ('search = ["unfrozen"]\nbatch_pairs = 3', "batch_pairs", "search = []"),
+        ('search = ["linear", "hybrid"]\nmax_tokens = 512', "max_tokens", "['linear', 'hybrid', 'frozen']"),
+        ('search = ["linear"]\nlora_rank = 4', "lora_rank", "search = ['linear', 'lora']"),
+        ('search = ["linear", "hybrid"]\ncentring = 0.1', "centring", "['linear', 'hybrid', 'frozen']"),
+        ('search = ["frozen"]\nobjective = "outcome"\ncentring = 0.1', "centring", "'plackett_luce'"),
+        ('search = ["frozen"]\nobjective = "outcome"\nties = "davidson"', "ties", "'joint'"),
     ],
 )
 def test_a_key_without_effect_is_refused_with_what_would_read_it(text: str, key: str, needs: str) -> None:
@@ -60,6 +67,35 @@ def test_a_key_is_accepted_where_something_reads_it() -> None:
     assert parse_new_recipe("unfrozen = true\nbatch_tasks = 1\nencoder_learning_rate = 1e-4").unfrozen
     assert parse_new_recipe(GENERATIVE + "reinforce_steps = 2\nreinforce_samples = 4").reinforce_samples == 4
     assert parse_new_recipe('generators = ["swap"]\ngenerated_weight = 0.2').generated_weight == 0.2
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+def test_a_search_reads_just_what_a_candidate_gets(name) -> None:
+    """Another value of any key is refused, or stands in the candidate's recipe."""
+    base = {"objective": "joint", "search": [name], "generators": ["swap"], "decoder": "a"}
+    base |= {} if name == "lora" else {"decoder": ""}
+    changes = {"encoder": "bert", "chunk_tokens": 64, "max_tokens": 512, "centring": 0.1, "lora_rank": 4}
+    changes |= {"lora_alpha": 4.0, "gradient_checkpointing": True, "epochs": 3, "width": 64, "ensemble": 2}
+    changes |= {"folds": 3, "ties": "davidson", "annotators": "equal", "generated_weight": 0.1, "warmup": 0.2}
+    read = set()
+    for key, value in changes.items():
+        try:
+            recipe = parse_new_recipe(base | {key: value})
+        except RewardError as error:
+            assert error.pointer == f"/{key}"
+            assert "of its search" in error.message
+            continue
+        read.add(key)
+        assert getattr(searched_recipe(recipe, name), key) == value
+    encoder = {"encoder", "chunk_tokens"}
+    own = {
+        "linear": set(),
+        "hybrid": encoder,
+        "frozen": encoder | {"max_tokens", "centring"},
+        "unfrozen": encoder | {"max_tokens", "centring"},
+        "lora": {"lora_rank", "lora_alpha", "gradient_checkpointing", "centring"},
+    }[name]
+    assert read == own | {"folds", "ties", "annotators", "generated_weight"}
 
 
 def test_every_key_has_at_most_one_reader() -> None:

@@ -99,6 +99,7 @@ class TestCandidates:
             ({"search": ["linear"], "heads_only": True}, "chooses the backbone itself"),
             ({"search": ["linear", "linear"]}, "twice"),
             ({"search": ["lora"]}, "needs `decoder`"),
+            ({"search": ["lora"], "decoder": "a", "lora_rank": 0}, "the candidate 'lora' trains adapters"),
             ({"search": ["best"]}, "search"),
         ],
     )
