@@ -6,7 +6,7 @@ heads is the fit, and their spread is what the data leave open.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,8 +71,23 @@ class ConvexTrainer(Training):
         self.backbone.prepare_with(self.examples.rendered, self.cache)
         self.module.double().train()
         drawn = self.module.bootstrap
+        try:
+            self._fit_and_draw(drawn)
+        except _BudgetReached:
+            self.report(message=f"stopped at the budget of {self.limits.seconds:g} seconds")
+        finally:
+            self.module.bootstrap = drawn
+        self.elapsed = time.monotonic() - self._started
+        self.batches = range(self.step)
+        event: dict[str, Any] = {"step": self.step, "loss": self.losses[-1] if self.losses else None}
+        if len(self.validation):
+            event["validation"] = self._validation(self.validation, range(len(self.validation)))
+        self.report(**event, progress={"done": self.step, "total": self.step})
+        self.model.eval()
+
+    def _fit_and_draw(self, drawn: Tensor) -> None:
+        """drawn: the bootstrap samples of the heads. Raises _BudgetReached, with the best weights so far."""
         self.module.bootstrap = torch.ones_like(drawn)
-        every = range(len(self.examples))
         begun, weight = self._values(), self.backbone.embedding_weight
         try:
             variance = self._choose_variance()
@@ -83,19 +98,9 @@ class ConvexTrainer(Training):
                 message=f"the budget of {self.limits.seconds:g} seconds left no time to choose a penalty"
             )
         self.backbone.penalty = 1 / variance
-        try:
-            self._fit(every, variance, _STEPS, _TOLERANCE, is_last=True)
-            if drawn.shape[1] > 1:
-                self._draw_heads(drawn, variance)
-        except _BudgetReached:
-            self.report(message=f"stopped at the budget of {self.limits.seconds:g} seconds")
-        self.elapsed = time.monotonic() - self._started
-        self.batches = range(self.step)
-        event: dict[str, Any] = {"step": self.step, "loss": self.losses[-1] if self.losses else None}
-        if len(self.validation):
-            event["validation"] = self._validation(self.validation, range(len(self.validation)))
-        self.report(**event, progress={"done": self.step, "total": self.step})
-        self.model.eval()
+        self._fit(range(len(self.examples)), variance, _STEPS, _TOLERANCE, is_last=True)
+        if drawn.shape[1] > 1:
+            self._draw_heads(drawn, variance)
 
     def _parameters(self) -> list[Tensor]:
         return [self.backbone.weight, self.backbone.intercept, *self.module.parts.parameters()]
@@ -186,13 +191,13 @@ class ConvexTrainer(Training):
             parameter.grad = None
         backbone.embedding_weight, best = min(losses, key=lambda choice: losses[choice])
         is_hybrid = len(backbone.embedding_weights) > 1
-        said = ", ".join(
-            f"{1 / variance:g}{f' and {tried:g}' if is_hybrid else ''}: {loss:.4f}"
-            for (tried, variance), loss in losses.items()
+        tried = ", ".join(
+            f"{1 / variance:g}{f' and {weight:g}' if is_hybrid else ''}: {loss:.4f}"
+            for (weight, variance), loss in losses.items()
         )
         chosen = f"ridge penalty {1 / best:g}"
-        chosen += f" and embeddings times {backbone.embedding_weight:g}" if is_hybrid else ""
-        self.report(message=f"{chosen}, by the loss on held-out tasks ({said})")
+        chosen += f" and embedding weight {backbone.embedding_weight:g}" if is_hybrid else ""
+        self.report(message=f"{chosen}, by the loss on held-out tasks ({tried})")
         return best
 
     def _losses_by_variance(
@@ -234,57 +239,63 @@ class ConvexTrainer(Training):
         H^-1 times the gradient of a bootstrap sample's losses has H's part of it, where judgements of an item are drawn
         together, so that they do not count as so much evidence each.
         """
-        backbone = self.backbone
+        try:
+            deviations = self._drawn_deviations(drawn, variance)
+        finally:
+            self.backbone.deviations.requires_grad_(False)
+        with torch.no_grad():
+            self.backbone.deviations.copy_(torch.from_numpy(centred(deviations.numpy())))
+            self.backbone.prior.fill_(variance**0.5)
+
+    def _drawn_deviations(self, drawn: Tensor, variance: float) -> Tensor:
+        """[known features, heads, outputs]. Leaves the deviations requiring gradients."""
         count, heads = len(self.examples), drawn.shape[1]
         every = self.module.choose(range(count))
-        deviations = backbone.deviations.requires_grad_(True)
+        deviations = self.backbone.deviations.requires_grad_(True)
 
-        def gradient(bootstrap: Tensor, *, again: bool) -> Tensor:
+        def loss_gradient(bootstrap: Tensor, *, create_graph: bool) -> Tensor:
             """Of each head's sum of losses."""
             self._check()
             self.module.bootstrap = bootstrap
             total = self.module(every, count, self.cache) * (count * heads)
-            (found,) = torch.autograd.grad(total, deviations, create_graph=again)
-            return found
+            (gradient,) = torch.autograd.grad(total, deviations, create_graph=create_graph)
+            return gradient
 
-        plain = gradient(torch.ones_like(drawn), again=True)
-        sampled = gradient(drawn, again=False)
-        dice = torch.Generator().manual_seed(self.seed)
-        noise = torch.randn(deviations.shape, generator=dice, dtype=torch.double) * variance**-0.5
+        gradient = loss_gradient(torch.ones_like(drawn), create_graph=True)
+        bootstrap_gradient = loss_gradient(drawn, create_graph=False)
+        generator = torch.Generator().manual_seed(self.seed)
+        standard = torch.randn(deviations.shape, generator=generator, dtype=torch.double)
 
-        precision = 1 / variance
-
-        def curved(direction: Tensor) -> Tensor:
+        def hessian_product(direction: Tensor) -> Tensor:
+            """Of the losses and the penalty."""
             self._check()
-            (bent,) = torch.autograd.grad(plain, deviations, direction, retain_graph=True)
-            return bent + precision * direction
+            (product,) = torch.autograd.grad(gradient, deviations, direction, retain_graph=True)
+            return product + direction / variance
 
-        solved = _conjugate_gradients(curved, sampled - plain.detach() + noise)
-        deviations.requires_grad_(False)
-        with torch.no_grad():
-            deviations.copy_(torch.from_numpy(centred(solved.numpy())))
-            backbone.prior.fill_(variance**0.5)
-        self.module.bootstrap = drawn
+        return _conjugate_gradients(
+            hessian_product, bootstrap_gradient - gradient.detach() + standard * variance**-0.5
+        )
 
 
-def _conjugate_gradients(curved: Any, wanted: Tensor) -> Tensor:
-    """x with curved(x) = wanted, both [features, heads, outputs], for each head on its own (Hestenes, Stiefel 1952)."""
+def _conjugate_gradients(hessian_product: Callable[[Tensor], Tensor], target: Tensor) -> Tensor:
+    """x with hessian_product(x) = target, both [features, heads, outputs], for each head on its own (Hestenes, Stiefel
+    1952)."""
 
     def dot(first: Tensor, second: Tensor) -> Tensor:
         return (first * second).sum((0, 2), keepdim=True)
 
-    found, residual = torch.zeros_like(wanted), wanted.clone()
-    direction, size = residual.clone(), dot(wanted, wanted)
-    enough = _DRAW_TOLERANCE**2 * size
+    solution, residual = torch.zeros_like(target), target.clone()
+    direction, size = residual.clone(), dot(target, target)
+    small_enough = _DRAW_TOLERANCE**2 * size
     for _ in range(_DRAW_STEPS):
-        if bool((size <= enough).all()):
+        if bool((size <= small_enough).all()):
             break
-        turned = curved(direction)
-        length = size / dot(direction, turned).clamp(min=1e-30)
-        found, residual = found + length * direction, residual - length * turned
-        new = dot(residual, residual)
-        direction, size = residual + new / size.clamp(min=1e-30) * direction, new
-    return found
+        product = hessian_product(direction)
+        length = size / dot(direction, product).clamp(min=1e-30)
+        solution, residual = solution + length * direction, residual - length * product
+        new_size = dot(residual, residual)
+        direction, size = residual + new_size / size.clamp(min=1e-30) * direction, new_size
+    return solution
 
 
 def spread(indices: Sequence[int], most: int) -> Sequence[int]:

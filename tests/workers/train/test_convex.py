@@ -1,6 +1,9 @@
 """The linear backbone and its fit: against scikit-learn, against closed forms, and by what it must not do."""
 
 import json
+from contextlib import nullcontext
+from itertools import count
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -10,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tests.workers.conftest import trajectory
 from workers.errors import RewardError
-from workers.models import load, renderer_of
+from workers.models import Lineage, load, renderer_of, save
 from workers.models.backbones.design_matrix import FIRST_STRUCTURE, STRUCTURE_SCALE, DesignMatrix
 from workers.objectives import Examples, collect, collect_training
 from workers.schema import OutcomeRecord, PreferenceRecord, Text, TokenIds, write_records
@@ -21,13 +24,14 @@ from workers.train.convex import ConvexTrainer
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.pipeline import train
+from workers.train.reward_statistics import score_rendered
 
 pytestmark = pytest.mark.ml
 WORDS = ["good", "fine", "sent", "late", "lost", "wrong", "done", "kind", "rude", "slow", "fast", "open"]
 
 
-def fitted(records, *, variance: float | None = 0.1, validation=(), stop=lambda: False, **values):
-    """A trainer after its run, and what it reported."""
+def prepared(records, *, variance: float | None = 0.1, validation=(), limits=None, **values):
+    """A trainer before its run, and what it reports. variance: None has it chosen."""
     recipe = parse_recipe({"backbone": "linear", "ensemble": 1} | values)
     examples = collect_training(records, renderer_of(recipe), recipe)
     held_out = collect(validation, renderer_of(recipe), recipe)
@@ -38,10 +42,16 @@ def fitted(records, *, variance: float | None = 0.1, validation=(), stop=lambda:
         held_out,
         seed=0,
         report=lambda **event: said.append(event),
-        limits=TrainingLimits(stop),
+        limits=limits or TrainingLimits(),
     )
     if variance is not None:
         trainer._choose_variance = lambda: variance  # type: ignore[method-assign]
+    return trainer, said
+
+
+def fitted(records, **values):
+    """A trainer after its run, and what it reported."""
+    trainer, said = prepared(records, **values)
     trainer.run()
     return trainer, said
 
@@ -169,23 +179,69 @@ class TestFit:
 class TestLimits:
     def test_it_stops_when_asked(self) -> None:
         with pytest.raises(TrainingStopped):
-            fitted(noisy(30), stop=lambda: True)
+            fitted(noisy(30), limits=TrainingLimits(lambda: True))
 
-    def test_a_budget_ends_it_with_the_weights_it_has(self) -> None:
+    def test_a_budget_that_ends_in_the_choice_of_the_penalty_leaves_a_fit_of_all(self, monkeypatch) -> None:
+        """The clock counts the evaluations of the loss; the 50th is of the second fold or penalty."""
         records = noisy(60)
-        recipe = parse_recipe({"backbone": "linear", "ensemble": 1})
-        examples = collect_training(records, renderer_of(recipe), recipe)
-        said: list[dict] = []
-        trainer = ConvexTrainer(
-            MultiObjectiveModule(recipe, examples, seed=0),
-            recipe,
-            Examples(),
-            seed=0,
-            report=lambda **event: said.append(event),
-            limits=TrainingLimits(seconds=0.0),
-        )
+        trainer, said = prepared(records, variance=None, limits=TrainingLimits(seconds=50.0), ensemble=4)
+        clock = count()
+        monkeypatch.setattr(convex, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+        trainer._started = 0.0
         trainer.run()
-        assert "stopped at the budget of 0 seconds" in [event.get("message") for event in said]
+        messages = [event.get("message") for event in said]
+        assert "the budget of 50 seconds left no time to choose a penalty" in messages
+        assert messages[-2] == "stopped at the budget of 50 seconds"
+        assert 0 < trainer.step <= convex._LEAST_STEPS
+        backbone = trainer.backbone
+        assert backbone.penalty == 1 / convex.DEFAULT_VARIANCE
+        a, b = (side @ backbone.weight.detach().numpy()[:, 0] for side in design(trainer, records))
+        right = [
+            (margin > 0) == (record.choice == "a") for margin, record in zip(a - b, records, strict=True)
+        ]
+        assert np.mean(right) > 0.7
+        backbone.finish_training()
+        assert not backbone.deviates
+
+    def test_a_budget_that_ends_in_a_line_search_keeps_the_best_weights(self, monkeypatch) -> None:
+        """It ends after the first evaluation that is worse than one before it."""
+        records = noisy(30)
+        losses = fitted(records, variance=100.0)[0].losses
+        worse = next(n for n in range(convex._LEAST_STEPS, len(losses)) if losses[n] > min(losses[:n]))
+        trainer, said = prepared(records, variance=100.0, limits=TrainingLimits(seconds=worse + 0.5))
+        trainer._started = 0.0
+        monkeypatch.setattr(convex, "time", SimpleNamespace(monotonic=lambda: float(trainer.step)))
+        trainer.run()
+        assert trainer.step == worse + 1
+        assert "stopped at the budget" in said[-2]["message"]
+        size = len(trainer.examples)
+        with torch.no_grad():
+            ridge = float(trainer.backbone.weight.square().sum()) / (2 * 100.0 * size)
+            reached = float(trainer.module(range(size), size, trainer.cache)) + ridge
+        assert reached == pytest.approx(min(losses[:worse]), abs=1e-12)
+        assert reached < losses[worse] - 1e-7
+
+    @pytest.mark.parametrize("ending", [TrainingStopped, convex._BudgetReached])
+    def test_what_ends_the_draw_of_the_heads_leaves_a_usable_model(self, monkeypatch, ending) -> None:
+        def end(*_: object) -> None:
+            raise ending
+
+        monkeypatch.setattr(convex, "_conjugate_gradients", end)
+        trainer, _ = prepared(noisy(30), ensemble=4, limits=TrainingLimits(seconds=600.0))
+        drawn = trainer.module.bootstrap
+        with pytest.raises(TrainingStopped) if ending is TrainingStopped else nullcontext():
+            trainer.run()
+        assert trainer.module.bootstrap is drawn
+        assert not trainer.backbone.deviations.requires_grad
+        assert not trainer.backbone.deviates
+        assert float(trainer.backbone.weight.detach().abs().max()) > 0.01
+
+    def test_it_is_fitted_on_the_cpu_wherever_it_was(self, monkeypatch) -> None:
+        trainer, _ = prepared(noisy(10))
+        moved: list[object] = []
+        monkeypatch.setattr(trainer.module, "cpu", lambda: moved.append(trainer.backbone.columns.shape))
+        trainer.run()
+        assert moved == [(0,)]  # before anything is read into it
 
     def test_one_process_fits_it(self) -> None:
         class Two:
@@ -239,6 +295,19 @@ class TestModel:
         together = model.score(texts)
         alone = [model.score([text])[0] for text in texts]
         assert [score.raw for score in together] == pytest.approx([score.raw for score in alone], abs=1e-12)
+
+    def test_a_saved_model_scores_exactly_as_the_one_that_was_evaluated(self, tmp_path) -> None:
+        trainer, _ = fitted(noisy(40), ensemble=4)
+        trainer.backbone.deviations.requires_grad_(True)  # whatever it was left as
+        trainer.backbone.finish_training()
+        reward = {"median": 0.0, "std": 1.0}
+        save(trainer.model, tmp_path, recipe=trainer.recipe, reward=reward, criteria={}, lineage=Lineage())
+        items = [trainer.backbone.renderer.render(Text(text)) for text in ("good sent", "never seen before")]
+        expected = score_rendered(trainer.model, items)
+        found = score_rendered(load(tmp_path).model, items)
+        assert found.raw.tolist() == expected.raw.tolist()
+        assert found.spread.tolist() == expected.spread.tolist()
+        assert min(found.spread.tolist()) > 0
 
     def test_token_ids_are_refused(self, folder) -> None:
         with pytest.raises(RewardError, match="no tokenizer"):

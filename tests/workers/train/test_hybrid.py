@@ -108,7 +108,7 @@ class TestWeight:
         ]
         trainer, said = fitted(records, recipe)
         assert trainer.backbone.embedding_weight == 0.0
-        assert "and embeddings times 0, by the loss on held-out tasks" in said[0]
+        assert "and embedding weight 0, by the loss on held-out tasks" in said[0]
         assert " and 0.5: " in said[0]
         assert " and 1: " in said[0]
 

@@ -151,8 +151,10 @@ class LinearBackbone(Backbone):
         unseen = rows.unseen @ (float(self.prior) * prior_draws(heads, outputs))
         return common + (own + torch.from_numpy(unseen)).view(-1, heads, outputs)
 
+    @torch.no_grad()
     def finish_training(self) -> None:
-        for tensor in (self.weight.data, self.deviations, self.intercept.data):
+        """Round to what its file holds."""
+        for tensor in (self.weight, self.deviations, self.intercept, self.prior):
             tensor.copy_(tensor.float())
 
     def cost(self, batch: Sequence[StepTexts]) -> int:
