@@ -13,7 +13,7 @@ from workers.evaluate.mistakes import Wrong, worst_records
 from workers.evaluate.predictions import ScoredRecord
 from workers.models import ModelScore
 from workers.objectives.process import known_labels
-from workers.schema import StepLabelRecord
+from workers.schema import FeedbackRecord, StepLabelRecord
 
 Found = tuple[int | None, int | None]  # first error: true, predicted; None is "no error"
 
@@ -68,6 +68,11 @@ def steps_report(
     return report
 
 
+def fits_threshold(validation: Sequence[FeedbackRecord]) -> bool:
+    """Whether a threshold of first errors is fitted to the scores of these records."""
+    return any(isinstance(record, StepLabelRecord) and record.has_first_error for record in validation)
+
+
 def _wrong(scored: ScoredRecord, threshold: float, true: int | None, predicted: int | None) -> Wrong:
     """How far the score of the step that it calls wrong, or does not, is on the wrong side of the threshold."""
     scores = step_scores(scored.scores[0])
@@ -101,9 +106,7 @@ def _located(
 def _scores_of(records: Sequence[ScoredRecord], linear: LinearScores) -> list[list[float]] | None:
     """By record and step; None where one is not known."""
     found = [linear.get(scored.record.trajectory.content_hash) for scored in records]
-    return (
-        None if None in found or not found else [step_scores(score) for score in found if score is not None]
-    )
+    return None if None in found else [step_scores(score) for score in found if score is not None]
 
 
 def _linear_firsts(

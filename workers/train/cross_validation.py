@@ -11,10 +11,11 @@ import torch
 
 from workers.evaluate.ngram_baseline import NgramRewards, ngram_rewards
 from workers.evaluate.predictions import ScoredRecord, on_reward_scale, score_records
+from workers.evaluate.steps import fits_threshold
 from workers.models import LoadedModel, ModelScore, RewardModel, renderer_of
 from workers.objectives import Examples, collect, collect_training
 from workers.schema import FeedbackRecord
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import CONVEX, Recipe
 from workers.schema.records import record_trajectories
 from workers.train.events import Report, no_report
 from workers.train.learnt_reliability import estimate_reliabilities, needs_estimate, recipe_of_folds
@@ -95,11 +96,16 @@ class CrossValidation:
     def _score_fold(
         self, fold: int, rest: list[FeedbackRecord], held_out: list[FeedbackRecord]
     ) -> CrossValidationResult:
-        splits = (held_out, self.split(rest)[1])
+        training, validation = self.split(rest)
+        splits = (held_out, validation)
         path = self.folder / f"fold-{fold}.json" if self.folder else None
         if path is not None and path.is_file():
-            return CrossValidationResult(*map(_with_scores, splits, json.loads(path.read_text())))
-        _, model = self.train(rest)
+            stored = json.loads(path.read_text())
+            if list(map(len, stored)) == list(
+                map(len, splits)
+            ):  # an earlier version may have split them otherwise
+                return CrossValidationResult(*map(_with_scores, splits, stored))
+        _, model = self.train_on(training, validation)
         results = [
             [
                 on_reward_scale(scored, **model.manifest["reward"])
@@ -116,7 +122,9 @@ class CrossValidation:
         return CrossValidationResult(*results)
 
     def split(self, records: Sequence[FeedbackRecord]) -> tuple[list[FeedbackRecord], list[FeedbackRecord]]:
-        """Training records, and those of a tenth of the tasks for early stopping."""
+        """Training records, and those of a tenth of the tasks for early stopping, or to fit thresholds on."""
+        if self.recipe.backbone in CONVEX and not fits_threshold(records):
+            return [*records], []
         parts: tuple[list[FeedbackRecord], list[FeedbackRecord]] = ([], [])
         for record in records:
             parts[self.fold_of(record, _VALIDATION, 1) == 0].append(record)
@@ -124,8 +132,13 @@ class CrossValidation:
 
     def train(self, records: Sequence[FeedbackRecord]) -> tuple[MultiObjectiveModule, LoadedModel]:
         """A model of these records alone, and the module that was trained."""
-        renderer = renderer_of(self.recipe, record_trajectories(records[0]))
-        training_records, validation_records = self.split(records)
+        return self.train_on(*self.split(records))
+
+    def train_on(
+        self, training_records: Sequence[FeedbackRecord], validation_records: Sequence[FeedbackRecord]
+    ) -> tuple[MultiObjectiveModule, LoadedModel]:
+        """A model of the training records, and the module that was trained."""
+        renderer = renderer_of(self.recipe, record_trajectories([*training_records, *validation_records][0]))
         training = collect_training(training_records, renderer, self.recipe)
         validation = collect(validation_records, renderer, self.recipe)
         module = self._trained(self.recipe, training, validation, self._reliabilities(training, validation))

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from workers.objectives import Example, Examples
 from workers.objectives.bradley_terry import PRIOR_WEIGHT
 from workers.schema import PreferenceRecord
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import CONVEX, Recipe
 
 FOLDS, ROUNDS = 3, 2
+TRAININGS = FOLDS * ROUNDS
 # Of an annotator of whom nothing is known: careful, Beta(20, 1), with a mean of 0.95; or anything, Beta(1, 1).
 _CAREFUL_SHARE, _CAREFUL_RIGHT = 0.8, 20.0
 _GRID = (np.arange(100) + 0.5) / 100  # of q
@@ -38,8 +39,14 @@ class HeldOutChoices:
 
 
 def recipe_of_folds(recipe: Recipe) -> Recipe:
-    """Comparisons alone, from pretrained weights: a parent may have been trained on what is held out."""
-    return replace(recipe, objective="bradley_terry", heads_only=False, folds=0, generators=())
+    """Comparisons alone, from pretrained weights: a parent may have been trained on what is held out.
+
+    Heads of a convex model are drawn around the fit, whose rewards are all that is used.
+    """
+    ensemble = 1 if recipe.backbone in CONVEX else recipe.ensemble
+    return replace(
+        recipe, objective="bradley_terry", heads_only=False, folds=0, generators=(), ensemble=ensemble
+    )
 
 
 def needs_estimate(recipe: Recipe, examples: Examples) -> bool:
@@ -144,13 +151,13 @@ def _strict_examples(recipe: Recipe, examples: Examples) -> list[Example]:
 
 def _sample(examples: Sequence[Example], seed: int) -> list[Example]:
     """At most `CHOICES_USED` of each annotator, in their order."""
-    dice, by_annotator = random.Random(seed), dict[str, list[int]]()  # noqa: S311 (not for secrets)
+    generator, by_annotator = random.Random(seed), dict[str, list[int]]()  # noqa: S311 (not for secrets)
     for place, example in enumerate(examples):
         by_annotator.setdefault(example.annotator, []).append(place)
     kept = {
         place
         for places in by_annotator.values()
-        for place in dice.sample(places, min(len(places), CHOICES_USED))
+        for place in generator.sample(places, min(len(places), CHOICES_USED))
     }
     return [example for place, example in enumerate(examples) if place in kept]
 

@@ -23,9 +23,24 @@ class MemoryHalved(Exception):
     wrote down."""
 
 
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Of a GPU, or of a CPU, whose allocator says so by its words only."""
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+def is_out_of_memory(error: RuntimeError | MemoryError) -> bool:
+    """Of a GPU, or of a CPU, where torch's allocator says so by its words only."""
+    has_type = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    return has_type or "can't allocate memory" in str(error)
+
+
+@dataclass
+class TrainingBudget:
+    """seconds: what all trainings of a run together have left; None: no limit."""
+
+    seconds: float | None
+
+    def share(self, share: float) -> float | None:
+        return None if self.seconds is None else self.seconds * share
+
+    def spend(self, seconds: float) -> None:
+        if self.seconds is not None:
+            self.seconds = max(0.0, self.seconds - seconds)
 
 
 @dataclass(frozen=True)

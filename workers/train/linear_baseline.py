@@ -8,6 +8,7 @@ import torch
 from workers.errors import RewardError
 from workers.evaluate.learned_baselines import LinearScores
 from workers.evaluate.predictions import RecordScorer
+from workers.evaluate.steps import fits_threshold
 from workers.schema import FeedbackRecord
 from workers.schema.builtin_recipes import searched_recipe
 from workers.schema.recipe import Recipe
@@ -23,24 +24,32 @@ MAX_RECORDS = 5_000
 def linear_scores(
     recipe: Recipe,
     training: Sequence[FeedbackRecord],
-    held_out: Sequence[FeedbackRecord],
+    validation: Sequence[FeedbackRecord],
+    test: Sequence[FeedbackRecord],
     *,
     seed: int,
     stop: Callable[[], bool] = lambda: False,
 ) -> LinearScores:
-    """By content hash, the linear model's score of each trajectory of `held_out`. Of at most MAX_RECORDS of `training`.
+    """By content hash, the linear model's score of each trajectory of the test and the validation records.
 
+    It learns from at most MAX_RECORDS of the training and the validation records, as the n-gram baseline does; from
+    the training records alone where thresholds of step labels are fitted to its scores of the validation records.
     Empty for a recipe that is linear itself, and where a linear model cannot learn from these records.
     """
     if recipe.backbone in ("linear", "features"):
         return {}
     linear = dataclasses.replace(
-        searched_recipe(recipe, "linear"), ensemble=1, folds=0, generators=(), annotators="equal"
+        searched_recipe(recipe, "linear"),
+        ensemble=1,
+        folds=0,
+        generators=(),
+        annotators="equal" if recipe.annotators == "equal" else "given",  # learning them takes more trainings
     )
+    known = [*training] if fits_threshold(validation) else [*training, *validation]
     folds = CrossValidation(linear, seed, torch.device("cpu"), no_report, limits=TrainingLimits(stop))
     try:
-        _, model = folds.train([training[place] for place in spread(range(len(training)), MAX_RECORDS)])
-        scored = RecordScorer(model)(held_out)
+        _, model = folds.train_on([known[place] for place in spread(range(len(known)), MAX_RECORDS)], [])
+        scored = RecordScorer(model)([*test, *validation])
     except RewardError:
         return {}
     return {

@@ -41,8 +41,13 @@ from workers.train.cross_validation import CrossValidation
 from workers.train.distributed import join_process_group, threads_of_process
 from workers.train.distributed.group import ProcessGroup
 from workers.train.events import EventLogWriter, Report, no_report
-from workers.train.learnt_reliability import estimate_reliabilities, needs_estimate, recipe_of_folds
-from workers.train.limits import TrainingLimits, TrainingStopped
+from workers.train.learnt_reliability import (
+    TRAININGS,
+    estimate_reliabilities,
+    needs_estimate,
+    recipe_of_folds,
+)
+from workers.train.limits import TrainingBudget, TrainingLimits, TrainingStopped
 from workers.train.linear_baseline import linear_scores
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.older_checkpoints import FIRST, recipe_as_begun
@@ -59,6 +64,8 @@ from workers.train.synthetic_pairs import generate, hard_negatives
 from workers.train.trainers import Trainer, trainer_class
 
 _CACHE_BYTES = 2 * 1024**3
+# Of what is left of a budget, what a training before the last one may take: the first half of it for all of them.
+_HARD_NEGATIVES_SHARE, _RELIABILITY_SHARE = 0.5, 0.5 / TRAININGS
 _RELIABILITY = "reliability"  # subfolder of checkpoints/: of the models that annotators are compared with
 Splits = dict[str, list[FeedbackRecord]]  # by name, the records of each split
 
@@ -85,7 +92,15 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     events = EventLogWriter(folder / "events.jsonl") if process_group.is_main_process else None
     try:
         pipeline = TrainingPipeline(
-            folder, config, recipe, device, process_group, events or no_report, stop, parent
+            folder,
+            config,
+            recipe,
+            device,
+            process_group,
+            events or no_report,
+            stop,
+            TrainingBudget(config.budget.seconds if config.budget else None),
+            parent,
         )
         report = pipeline.search_and_run() if recipe.search else pipeline.run()
     finally:
@@ -127,8 +142,8 @@ class TrainingPipeline:
     process_group: ProcessGroup
     events: Report
     stop: Callable[[], bool]
+    budget: TrainingBudget  # one for all trainings, of other recipes too
     parent: Parent | None = None
-    spent: float = 0.0  # seconds of the budget, by a search
 
     def search_and_run(self) -> dict[str, Any]:
         """Choose a recipe by cross-validation over the training and validation data, and run that."""
@@ -138,11 +153,16 @@ class TrainingPipeline:
                 pointer="/processes",
             )
         records = [*read_split(self.folder, "train"), *read_split(self.folder, "validation")]
+        seconds = self.recipe.search_seconds
+        if self.budget.seconds is not None:
+            seconds = min(seconds, self.budget.seconds)
+        recipe = replace(self.recipe, search_seconds=seconds)
         found = RecipeSearch(
-            self.recipe, records, self.config.seed, self.device, self.events, self.stop, self.folder
+            recipe, records, self.config.seed, self.device, self.events, self.stop, self.folder
         ).run()
         chosen = searched_recipe(self.recipe, found["chosen"])
-        return replace(self, recipe=chosen, spent=found["seconds"]).run() | {"search": found}
+        self.budget.spend(found["seconds"])
+        return replace(self, recipe=chosen).run() | {"search": found}
 
     def run(self) -> dict[str, Any]:
         splits: Splits = {split: read_split(self.folder, split) for split in SPLITS}
@@ -210,7 +230,8 @@ class TrainingPipeline:
         if not path.is_file():
             self.events(message="a first training, whose model finds hard negatives")
             validation = self._examples(splits["validation"])
-            first = self._train(training, validation, self.folder / "checkpoints" / FIRST)
+            folder = self.folder / "checkpoints" / FIRST
+            first = self._train(training, validation, folder, share=_HARD_NEGATIVES_SHARE)
             renderer, model = first.model.backbone.renderer, first.model
 
             def score(trajectories: Sequence[Trajectory]) -> list[float]:
@@ -262,7 +283,14 @@ class TrainingPipeline:
             nonlocal cache
             self.events(message=f"estimating the reliability of annotators: training {name}")
             folder = checkpoints / _RELIABILITY / name
-            trainer = without_parent._train(examples, validation, folder, reliabilities=known, cache=cache)
+            trainer = without_parent._train(
+                examples,
+                validation,
+                folder,
+                reliabilities=known,
+                cache=cache,
+                share=_RELIABILITY_SHARE,
+            )
             cache = trainer.cache
             rendered = [examples.rendered[index] for index in indices]
             rewards: list[float] = score_rendered(trainer.model, rendered, cache=cache).raw.tolist()
@@ -284,8 +312,9 @@ class TrainingPipeline:
         *,
         reliabilities: Mapping[str, float] | None = None,
         cache: Any = None,
+        share: float = 1.0,
     ) -> Trainer:
-        """cache: of an earlier training with the same frozen encoder."""
+        """cache: of an earlier training with the same frozen encoder. share: of the budget, which it may take."""
         torch.manual_seed(self.config.seed)
         module = self._module(training, reliabilities)
         module.to(self.device)
@@ -303,7 +332,6 @@ class TrainingPipeline:
             self.events(
                 message="margins and strength_weights have no effect: no comparison has a strength above 1"
             )
-        seconds = self._budget_seconds()
         trainer = trainer_class(self.recipe)(
             module,
             self.recipe,
@@ -311,7 +339,7 @@ class TrainingPipeline:
             seed=self.config.seed,
             report=self.events,
             cache=module.model.new_cache(_CACHE_BYTES) if cache is None else cache,
-            limits=TrainingLimits(self.stop, seconds, checkpoints),
+            limits=TrainingLimits(self.stop, self.budget.share(share), checkpoints),
             process_group=self.process_group,
         )
         self.events(message=f"training on {len(training)} examples, {trainer.plan}")
@@ -319,12 +347,8 @@ class TrainingPipeline:
             self.events(message="no validation data: training runs all epochs and keeps the last weights")
         trainer.run()
         self._check_stop()
+        self.budget.spend(trainer.elapsed)
         return trainer
-
-    def _budget_seconds(self) -> float | None:
-        """What is left for the training."""
-        budget = self.config.budget.seconds if self.config.budget else None
-        return None if budget is None else max(0.0, budget - self.spent)
 
     def _module(
         self, training: Examples, reliabilities: Mapping[str, float] | None = None
@@ -389,7 +413,8 @@ class TrainingPipeline:
                 linear_scores(
                     self.recipe,
                     splits["train"],
-                    [*splits["test"], *splits["validation"]],
+                    splits["validation"],
+                    splits["test"],
                     seed=self.config.seed,
                     stop=self.stop,
                 ),

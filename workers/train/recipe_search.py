@@ -20,12 +20,12 @@ from workers.json_files import write_json
 from workers.models import build
 from workers.schema import FeedbackRecord
 from workers.schema.builtin_recipes import searched_recipe
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import CONVEX, Recipe
 from workers.schema.recipe_help import SEARCHED, Searched
 from workers.schema.records import record_trajectories
 from workers.train.cross_validation import CrossValidation
 from workers.train.events import Report
-from workers.train.limits import TrainingLimits, TrainingStopped
+from workers.train.limits import TrainingLimits, TrainingStopped, is_out_of_memory
 
 FILE = "search.json"
 FOLDS = 3
@@ -84,37 +84,52 @@ class RecipeSearch:
         }
 
     def _measure(self, name: Searched, found: dict[str, Any]) -> dict[str, Any]:
-        """A candidate's row. Of one that cannot learn, or not in the time there is, it says why."""
+        """A candidate's row. Of one that cannot learn, or not in the time or memory there is, it says why.
+
+        Where it is stopped, what it has taken so far is written down for when the search is resumed.
+        """
         started = time.monotonic()
         left = self.recipe.search_seconds - found["seconds"]
         row: dict[str, Any] = {"name": name, "value": None, "interval": None, "note": ""}
         if left <= 0:
             return row | {"seconds": 0.0, "note": "not tried: the time budget was used up"}
-        self.report(message=f"auto: trying {name}, {SEARCHED[name]}")
+        self.report(message=f"auto tries {name}: {SEARCHED[name]}")
         try:
-            part, measure, whole = self._cross_validated(name, lambda: time.monotonic() - started > left)
+            row |= self._reached(name, found, lambda: time.monotonic() - started > left)
         except TrainingStopped:
             if self.stop():
+                found["seconds"] += time.monotonic() - started
+                write_json(self.folder / FILE, found)
                 raise
             row["note"] = f"stopped: not done within the {self.recipe.search_seconds:g} seconds of the search"
         except RewardError as error:
             row["note"] = error.message
-        else:
-            found["measure"] = found["measure"] or [part, measure]
-            if found["measure"] != [part, measure]:
-                row["note"] = f"its report has no {' '.join(found['measure'])}"
-            else:
-                row |= {"value": whole[measure], "interval": whole["interval"]}
-                self.report(message=f"auto: {name} reaches {measure} {whole[measure]:.3f}")
-        row["seconds"] = time.monotonic() - started
-        found["seconds"] += row["seconds"]
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            row["note"] = "stopped: it ran out of memory"
+        if row["note"] and self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        found["seconds"] += time.monotonic() - started
+        row["seconds"] = found["seconds"] - sum(other["seconds"] for other in found["candidates"])
         return row
+
+    def _reached(self, name: Searched, found: dict[str, Any], is_late: Callable[[], bool]) -> dict[str, Any]:
+        """What a candidate reached in the measure of the first one: {value, interval}, or {note}."""
+        part, measure, values = self._cross_validated(name, is_late)
+        found["measure"] = found["measure"] or [part, measure]
+        if found["measure"] != [part, measure]:
+            return {"note": f"its report has no {' '.join(found['measure'])}"}
+        self.report(message=f"auto tried {name}: {measure} {values[measure]:.3f}")
+        return {"value": values[measure], "interval": values["interval"]}
 
     def _cross_validated(
         self, name: Searched, is_late: Callable[[], bool]
     ) -> tuple[str, str, dict[str, Any]]:
+        """Part of the report and measure that it is compared by, and the values of that part."""
         recipe = dataclasses.replace(searched_recipe(self.recipe, name), folds=FOLDS)
-        like = build(recipe, device=str(self.device)) if recipe.shares_encoder else None
+        is_read_once = recipe.shares_encoder or recipe.backbone in CONVEX
+        like = build(recipe, device=str(self.device)) if is_read_once else None
         cache = like.new_cache(_CACHE_BYTES) if like is not None else None
         folds = CrossValidation(
             recipe,
@@ -129,11 +144,11 @@ class RecipeSearch:
         scored = folds.score_held_out(self.records)
         report = report_of(scored.scored_records, scored.validation, criteria={recipe.criterion})
         for part, measure in (*_MEASURES.get(recipe.objective, ()), *_ANY):
-            whole = report[part]
-            if part == "steps" and whole and whole.get("located"):
-                whole = {"first_error_accuracy": whole["located"]["accuracy"]} | whole["located"]
-            if whole and whole.get(measure) is not None:
-                return part, measure, whole
+            values = report[part]
+            if part == "steps" and values and values.get("located"):
+                values = {"first_error_accuracy": values["located"]["accuracy"]} | values["located"]
+            if values and values.get(measure) is not None:
+                return part, measure, values
         raise RewardError("too few held-out records to measure anything by")
 
     def _choose(self, found: dict[str, Any]) -> str:
@@ -146,14 +161,14 @@ class RecipeSearch:
                 if found["too_few"]
                 else "no candidate could be measured"
             )
-            self.report(message=f"auto: {why}; {chosen} is taken")
+            self.report(message=f"auto chose {chosen}: {why}")
             return chosen
         best = max(rows, key=lambda row: row["value"])
         low, high = best["interval"] or (0.0, 0.0)  # none where nothing varies, as at 1
         error = (high - low) / (2 * 1.96)
         chosen = next(row["name"] for row in rows if row["value"] >= best["value"] - error)
         self.report(
-            message=f"auto: takes {chosen}, the simplest within one standard error ({error:.3f}) of the best, "
+            message=f"auto chose {chosen}: the simplest within one standard error ({error:.3f}) of the best, "
             f"{best['name']}; searched for {found['seconds']:.0f} s"
         )
         return str(chosen)

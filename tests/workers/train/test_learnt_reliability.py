@@ -12,6 +12,7 @@ import torch
 from workers.objectives import Example, Examples
 from workers.objectives.bradley_terry import BradleyTerry
 from workers.train import learnt_reliability
+from workers.train.convex import ConvexTrainer
 from workers.train.learnt_reliability import (
     HeldOutChoices,
     estimate_reliabilities,
@@ -115,7 +116,7 @@ def test_a_fixed_reliability_is_not_trained(examples, tiny_recipe) -> None:
 def learnt_run(run_directory, tiny_recipe, make_preference):
     """Three annotators, of whom one chooses the worse trajectory."""
 
-    def make(**more):
+    def make(heads=1, **more):
         records = [make_preference(number, annotator=f"p{number % 3}") for number in range(48)]
         records = [
             msgspec.structs.replace(record, choice="b" if record.choice == "a" else "a")
@@ -124,7 +125,7 @@ def learnt_run(run_directory, tiny_recipe, make_preference):
             for record in records
         ]
         validation = [make_preference(number) for number in range(50, 56)]
-        recipe = replace(tiny_recipe, annotators="learnt", ensemble=1, **more)
+        recipe = replace(tiny_recipe, annotators="learnt", ensemble=heads, **more)
         return run_directory(recipe, {"train": records, "validation": validation, "test": validation})
 
     return make
@@ -149,6 +150,26 @@ def test_a_run_names_the_adversary_and_does_not_estimate_twice(learnt_run) -> No
     assert messages.count("estimating the reliability") == 6
     assert again["train"]["reliabilities"] == report["train"]["reliabilities"]
     assert _weights(stopped) == _weights(whole)
+
+
+def test_a_linear_run_estimates_them_by_one_head_within_its_budget(learnt_run, monkeypatch) -> None:
+    folder = learnt_run(backbone="linear", centring=0.0, heads=4)
+    config = json.loads((folder / "config.json").read_text()) | {"budget": {"seconds": 1200}}
+    (folder / "config.json").write_text(json.dumps(config))
+    trainers: list[ConvexTrainer] = []
+    monkeypatch.setattr(ConvexTrainer, "_choose_variance", lambda self: 0.3)
+    run = ConvexTrainer.run
+    monkeypatch.setattr(ConvexTrainer, "run", lambda self: (trainers.append(self), run(self))[1])
+    report = train(folder)
+    assert report["train"]["adversaries"] == ["p2"]
+    kept = json.loads((folder / "checkpoints" / "reliabilities.json").read_text())
+    assert [*report["train"]["reliabilities"].values()] == pytest.approx(kept, abs=1e-5)
+    assert [trainer.recipe.ensemble for trainer in trainers] == [1] * 6 + [4]
+    left = 1200.0
+    for trainer in trainers:
+        share = 1 if trainer is trainers[-1] else 1 / 12
+        assert trainer.limits.seconds == pytest.approx(left * share)
+        left -= trainer.elapsed
 
 
 def test_a_run_of_an_earlier_version_goes_on_learning_with_the_model(learnt_run, monkeypatch) -> None:

@@ -1,6 +1,8 @@
 """`auto`: what is compared, what is taken, and what a stopped search has kept."""
 
 import json
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,11 +10,13 @@ import torch
 from tests.workers.conftest import preference
 from workers.errors import RewardError
 from workers.models import load
+from workers.models.backbones import design_matrix
 from workers.schema import OutcomeRecord
 from workers.schema.builtin_recipes import builtin_recipes, searched_recipe
 from workers.schema.recipe import CONVEX, parse_recipe
 from workers.schema.recipe_help import SEARCHED
 from workers.train import recipe_search
+from workers.train.convex import ConvexTrainer
 from workers.train.limits import TrainingStopped
 from workers.train.pipeline import train
 from workers.train.recipe_search import RecipeSearch
@@ -172,6 +176,57 @@ class TestRun:
         assert make_search(recipe)[0].run()["chosen"] == "linear"
         assert tried == ["linear", "frozen", "frozen"]
 
+    def test_what_a_stopped_candidate_took_counts_when_the_search_is_resumed(
+        self, make_search, monkeypatch
+    ) -> None:
+        recipe = parse_recipe({"search": ["linear"], "search_seconds": 100})
+        clock = count(step=40)
+        monkeypatch.setattr(recipe_search, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+
+        def stopped(*_: object) -> None:
+            raise TrainingStopped
+
+        monkeypatch.setattr(RecipeSearch, "_cross_validated", stopped)
+        for seconds in (40.0, 80.0):
+            with pytest.raises(TrainingStopped):
+                make_search(recipe, stop=lambda: True)[0].run()
+            assert json.loads((make_search()[0].folder / "search.json").read_text())["seconds"] == seconds
+        found = make_search(recipe)[0].run()
+        assert found["candidates"][0]["seconds"] == found["seconds"] == 120.0
+
+    @pytest.mark.parametrize(
+        "error", [torch.OutOfMemoryError("full"), MemoryError(), RuntimeError("can't allocate memory: 9 GB")]
+    )
+    def test_a_candidate_without_enough_memory_says_so(self, make_search, monkeypatch, error) -> None:
+        reached = RecipeSearch._cross_validated
+
+        def fail(self, name, is_late):
+            if name == "frozen":
+                raise error
+            return reached(self, name, is_late)
+
+        monkeypatch.setattr(RecipeSearch, "_cross_validated", fail)
+        found = make_search(parse_recipe({"search": ["frozen", "linear"]}))[0].run()
+        assert [row["note"] for row in found["candidates"]] == ["stopped: it ran out of memory", ""]
+        assert found["chosen"] == "linear"
+
+    def test_another_error_ends_the_search(self, make_search, monkeypatch) -> None:
+        def fail(*_: object) -> None:
+            raise RuntimeError("a bug")
+
+        monkeypatch.setattr(RecipeSearch, "_cross_validated", fail)
+        with pytest.raises(RuntimeError, match="a bug"):
+            make_search()[0].run()
+
+    def test_folds_of_the_linear_candidate_read_each_text_once(self, make_search, monkeypatch) -> None:
+        read: list[tuple[str, str]] = []
+        features = design_matrix.text_features
+        monkeypatch.setattr(
+            design_matrix, "text_features", lambda *texts: (read.append(texts), features(*texts))[1]
+        )
+        make_search()[0].run()
+        assert len(read) == len(set(read)) == 10
+
     def test_the_run_is_of_the_chosen_recipe(self, run_directory, records) -> None:
         recipe = parse_recipe({"search": ["linear"]})
         splits = {"train": records[:30], "validation": records[30:34], "test": records[34:]}
@@ -181,3 +236,23 @@ class TestRun:
         assert report["search"]["records"] == 34  # the test split is not looked at
         assert load(folder / "model").manifest["backbone"]["kind"] == "linear"
         assert report["preference"]["accuracy"] == 1.0
+
+    def test_a_budget_is_of_the_search_and_the_training_together(
+        self, run_directory, records, monkeypatch
+    ) -> None:
+        found = {"chosen": "linear", "seconds": 30.0}
+        seconds: list[float | None] = []
+        monkeypatch.setattr(
+            RecipeSearch, "run", lambda self: (seconds.append(self.recipe.search_seconds), found)[1]
+        )
+
+        def stopped(self) -> None:
+            seconds.append(self.limits.seconds)
+            raise TrainingStopped
+
+        monkeypatch.setattr(ConvexTrainer, "run", stopped)
+        recipe = parse_recipe({"search": ["linear"]})
+        splits = {"train": records[:30], "validation": [], "test": []}
+        with pytest.raises(TrainingStopped):
+            train(run_directory(recipe, splits=splits, budget={"seconds": 40}))
+        assert seconds == [40.0, 10.0]
