@@ -24,17 +24,16 @@ from apps.monitoring.models import Monitor
 from apps.retraining.follow_up import follow_up_uncertain
 from apps.retraining.models import FollowUp, ModelComparison, RetrainingCycle
 from apps.retraining.online import count_new_verified, import_verified_comparisons
+from apps.retraining.training_recipe import retraining_recipe
 from apps.rewards import services as rewards
 from apps.rewards.models import Endpoint, Release
 from apps.rewards.selectors import open_release, spec_of
 from apps.training.models import RewardModel
-from apps.training.recipes import trained_recipe
 from apps.training.report import MIN_TASKS
 from apps.training.services import start_run
 from workers.errors import RewardError
 from workers.schema.endpoints import RewardModelPart
-from workers.schema.recipe import CONVEX
-from workers.schema.recipe_keys import without_unread_keys
+from workers.schema.parents import can_be_parent
 
 logger = logging.getLogger(__name__)
 
@@ -64,10 +63,12 @@ def start_cycle(
     automatic: bool = False,
 ) -> RetrainingCycle:
     """comparisons: asked of annotators, about what the endpoint is uncertain of; 0 uses the annotations that exist.
-    follow_up: annotators were asked already. verified: the endpoint's verifier adds comparisons. Raises DomainError
-    where no reward model is served, or a cycle is in progress."""
+    follow_up: annotators were asked already. verified: the endpoint's verifier adds comparisons. heads_only: of a model
+    that can be a parent; others are trained whole. Raises DomainError where no reward model is served, or a cycle is
+    in progress."""
     endpoint = Endpoint.objects.select_for_update(of=("self",)).select_related("project").get(pk=endpoint.pk)
     previous_model = served_model(endpoint)
+    heads_only = heads_only and can_be_parent(previous_model.manifest)
     if endpoint.retraining_cycles.filter(ended_at=None).exists():
         raise Conflict(f"A retraining cycle of {endpoint.name} is in progress; stop it first.")
     if comparisons and follow_up is None:
@@ -250,18 +251,17 @@ def _dataset_is_frozen(cycle: RetrainingCycle) -> bool:
 
 def _model_is_trained(cycle: RetrainingCycle) -> bool:
     assert cycle.dataset_version is not None
-    previous_run = cycle.previous_model.training_run
     if cycle.training_run is None:
-        recipe = without_unread_keys(trained_recipe(previous_run)) if previous_run else {}
-        # Such a model is fitted whole in seconds, and has no backbone to keep.
-        heads_only = cycle.heads_only and recipe.get("backbone") not in CONVEX
+        model = cycle.previous_model
+        # Checked here too: cycles of earlier versions did not when they started.
+        heads_only = cycle.heads_only and can_be_parent(model.manifest)
         cycle.training_run = start_run(
             project=cycle.endpoint.project,
             dataset_version=cycle.dataset_version,
-            recipe=recipe | {"heads_only": heads_only},
+            recipe=retraining_recipe(model, cycle.dataset_version, heads_only=heads_only),
             by=cycle.started_by,
-            name=cycle.previous_model.name,
-            parent=cycle.previous_model if heads_only else None,
+            name=model.name,
+            parent=model if heads_only else None,
         )
         cycle.save(update_fields=["training_run"])
     return _job_succeeded(cycle.training_run, "The training run")

@@ -52,10 +52,14 @@ class RetrainingForm(FollowUpForm):
         min_value=0,
         max_value=1_000_000,
         widget=forms.NumberInput(attrs=_CONTROL),
-        help_text="0: never. Uses the verifier's comparisons only, trains heads only, and releases in stages.",
+        help_text="0: never. Uses the verifier's comparisons only, trains heads only (linear, hybrid and generative "
+        "models whole), and releases in stages.",
     )
     heads_only = forms.BooleanField(
-        label="Train heads only (frozen backbone): seconds instead of minutes", required=False, initial=True
+        label="Train heads only (frozen backbone): seconds instead of minutes; linear, hybrid and generative models "
+        "are always trained whole",
+        required=False,
+        initial=True,
     )
     staged_release = forms.BooleanField(
         label="Shadow and canary before promotion", required=False, initial=True

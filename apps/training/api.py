@@ -23,7 +23,10 @@ router = Router()
 
 class RunIn(Schema):
     dataset: str = Field(description="name@version; by default the newest version")
-    recipe: str | dict[str, Any] = Field(AUTO, description="a recipe's name, TOML, or its keys and values")
+    recipe: str | dict[str, Any] | None = Field(
+        None,
+        description=f"a recipe's name, TOML, or its keys and values; by default `{AUTO}`, with a parent its recipe",
+    )
     name: str = Field("", description="of the model; by default the dataset's name")
     seed: int = 0
     parent: str = Field("", description="name@version of a model of the project, to fine-tune")

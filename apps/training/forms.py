@@ -11,7 +11,7 @@ from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import list_dataset_versions
 from apps.training import recipes
 from apps.training.models import RewardModel
-from apps.training.selectors import models_of
+from apps.training.selectors import possible_parents
 from apps.training.services import MAX_SEED
 from apps.training.tracker_options import MAX_PROJECT_LENGTH
 from workers.schema.builtin_recipes import AUTO
@@ -106,7 +106,7 @@ class RunForm(forms.Form):
         assert isinstance(dataset, DatasetVersionChoice)
         assert isinstance(recipe, forms.ChoiceField)
         assert isinstance(parent, ModelChoice)
-        parent.queryset = models_of(project)
+        parent.queryset = possible_parents(project)
         dataset.queryset = list_dataset_versions(project).filter(state=JobState.SUCCEEDED, withdrawn_at=None)
         recipe.choices = [*((name, name) for name in recipes.names_for(project)), (OWN, "custom (TOML)")]
 

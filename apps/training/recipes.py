@@ -9,10 +9,11 @@ from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
 from apps.datasets.models import DatasetVersion
 from apps.training.models import Recipe as NamedRecipe
-from apps.training.models import TrainingRun
+from apps.training.models import RewardModel, TrainingRun
 from apps.training.pretrained import check_names, with_names
 from workers.errors import RewardError
 from workers.schema.builtin_recipes import AUTO, builtin_recipes, searched_recipe
+from workers.schema.parents import manifest_recipe
 from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
 from workers.schema.recipe_keys import parse_new_recipe, without_unread_keys
 
@@ -96,6 +97,23 @@ def trained_recipe(run: TrainingRun) -> dict[str, Any]:
     return recipe_to_dict(searched_recipe(parse_recipe(recipe), search["chosen"]))
 
 
+def model_recipe(model: RewardModel) -> dict[str, Any]:
+    """Of its training run; of an imported model, what its manifest tells. Raises DomainError for one it cannot have."""
+    if model.training_run is not None:
+        return trained_recipe(model.training_run)
+    return recipe_to_dict(check(manifest_recipe(model.manifest, name=str(model)), is_stored=True))
+
+
+def fine_tuning_recipe(parent: RewardModel) -> dict[str, Any]:
+    """That of the parent, for a run that starts from its weights: such a run has no folds."""
+    return without_unread_keys(model_recipe(parent)) | {"folds": 0}
+
+
+def with_objective(values: Mapping[str, Any], objective: str) -> dict[str, Any]:
+    """The recipe with another objective, and with its defaults where it had those of its own objective."""
+    return recipe_to_dict(parse_recipe(_changed_values(values) | {"objective": objective}))
+
+
 def _naming(recipe: Recipe, names: Mapping[str, Any]) -> Recipe:
     """The recipe with other names of its pretrained weights."""
     return replace(
@@ -110,16 +128,19 @@ def as_toml(values: Mapping[str, Any]) -> str:
 
     Without those that have no effect, as stored recipes may have: a form would not accept them.
     """
+    return "".join(f"{key} = {toml(value)}\n" for key, value in _changed_values(values).items())
+
+
+def _changed_values(values: Mapping[str, Any]) -> dict[str, Any]:
     values = without_unread_keys(values)
     fixed = {key: values[key] for key in _DECIDING if key in values}
     defaults = recipe_to_dict(parse_recipe(fixed))
-    lines = [f"{key} = {toml(values[key])}" for key in fixed if values[key] != getattr(Recipe(), key)]
-    lines += [
-        f"{key} = {toml(value)}"
+    found = {key: value for key, value in fixed.items() if value != getattr(Recipe(), key)}
+    return found | {
+        key: value
         for key, value in values.items()
         if key in defaults and key not in fixed and value is not None and value != defaults[key]
-    ]
-    return "".join(f"{line}\n" for line in lines)
+    }
 
 
 def toml(value: Any) -> str:

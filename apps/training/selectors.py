@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from apps.accounts.models import Project
 from apps.core.errors import NotFound
 from apps.core.storage.storage_names import home_path
 from apps.core.version_names import parse_name
 from apps.training.models import RewardModel, TrainingRun
+from workers.schema.parents import NOT_PARENTS
 
 
 def runs_of(project: Project) -> QuerySet[TrainingRun]:
@@ -26,6 +27,12 @@ def models_of(project: Project) -> QuerySet[RewardModel]:
     rows = RewardModel.objects.filter(project=project, deleted_at=None)
     rows = rows.select_related("project", "parent__project", "training_run__dataset_version__project")
     return rows.order_by("-created_at", "-pk")
+
+
+def possible_parents(project: Project) -> QuerySet[RewardModel]:
+    """The models that a training can start from; see `can_be_parent`."""
+    kind = "manifest__backbone__kind"  # missing in manifests of the first version
+    return models_of(project).filter(Q(**{f"{kind}__isnull": True}) | ~Q(**{f"{kind}__in": NOT_PARENTS}))
 
 
 def model_named(text: str, *, project: Project | None = None) -> RewardModel:

@@ -24,6 +24,7 @@ from apps.training.tracker_options import check_tracker_options
 from apps.webhooks.models import WebhookEvent
 from apps.webhooks.services import announce
 from workers.errors import RewardError
+from workers.schema.builtin_recipes import AUTO
 from workers.schema.parents import require_backbone_parent, require_parent
 from workers.schema.recipe import Recipe as RecipeValue
 
@@ -38,8 +39,8 @@ def start_run(
     *,
     project: Project,
     dataset_version: DatasetVersion,
-    recipe: RecipeValue | str | Mapping[str, Any],
     by: By,
+    recipe: RecipeValue | str | Mapping[str, Any] | None = None,
     name: str = "",
     seed: int = 0,
     parent: RewardModel | None = None,
@@ -49,8 +50,9 @@ def start_run(
 ) -> TrainingRun:
     """Put a training run in the queue.
 
-    recipe: values, TOML, or a recipe's name. name: of the model; by default the dataset's. parent: a model of the
-    project, whose weights training starts with. track, track_project, track_weights: see TrackerOptions.
+    recipe: values, TOML, or a recipe's name; by default that of the parent, else `auto`. name: of the model; by default
+    the dataset's. parent: a model of the project, whose weights training starts with. track, track_project,
+    track_weights: see TrackerOptions.
     """
     if dataset_version.project_id != project.pk:
         raise DomainError(
@@ -61,6 +63,8 @@ def start_run(
     if not 0 <= seed <= MAX_SEED:
         raise DomainError(f"seed must be between 0 and {MAX_SEED}, not {seed}.", pointer="/seed")
     tracker_options = check_tracker_options(track, project=track_project, weights=track_weights)
+    if recipe is None:
+        recipe = AUTO if parent is None else recipes.fine_tuning_recipe(parent)
     chosen = recipes.for_dataset(recipes.choose(project, recipe), dataset_version)
     _require_enough(dataset_version, chosen.values["objective"])
     _require_parent(parent, project, chosen.recipe)

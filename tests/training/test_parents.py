@@ -1,6 +1,7 @@
 """Runs that go on from a model there is."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from apps.training.groups import by_seed, differences
 from apps.training.models import RewardModel, TrainingRun
 from apps.training.selectors import run_folder, with_ancestors
 from tests.training import fake_child as child
+from workers.schema.builtin_recipes import searched_recipe
+from workers.schema.recipe import parse_recipe, recipe_to_dict
 
 pytestmark = [pytest.mark.usefixtures("fake_child")]
 
@@ -132,6 +135,65 @@ class TestStarting:
         again = researcher_client.get(f"{page}?like={run.pk}").content.decode()
         assert f'<option value="{first.pk}" selected>' in again
         assert researcher_client.get(f"{page}?like={'9' * 5000}").status_code == 200
+
+    def test_the_form_as_it_is_opened_starts_a_run_by_the_parents_recipe(
+        self, dataset_version: DatasetVersion, first: RewardModel, researcher_client: Client
+    ) -> None:
+        """Also where a search has chosen it, and where folds had evaluated it."""
+        searched = recipe_to_dict(parse_recipe({"search": ["linear", "unfrozen"], "folds": 3}))
+        report = {"search": {"chosen": "unfrozen"}}
+        TrainingRun.objects.filter(pk=first.training_run_id).update(recipe=searched, report=report)
+        page = reverse("training:run-create", args=["desk"])
+        form = researcher_client.get(page, {"parent": first.pk, "dataset": dataset_version.pk}).context[
+            "form"
+        ]
+        given = {name: form[name].value() for name in form.fields}
+        given = {name: value for name, value in given.items() if value not in (None, "", [])}
+        answer = researcher_client.post(page, given)
+        run = TrainingRun.objects.get(state=JobState.QUEUED)
+        assert (answer.status_code, run.parent) == (302, first)
+        expected = searched_recipe(parse_recipe(searched), "unfrozen")
+        assert run.recipe == recipe_to_dict(replace(expected, folds=0))
+        by_default = services.start_run(
+            project=dataset_version.project, dataset_version=dataset_version, parent=first, by=None
+        )
+        assert by_default.recipe == run.recipe
+
+    @pytest.mark.parametrize("kind", ["linear", "hybrid", "generative"])
+    def test_one_whose_weights_no_training_starts_from_is_not_offered(
+        self, first: RewardModel, researcher_client: Client, kind: str
+    ) -> None:
+        RewardModel.objects.filter(pk=first.pk).update(manifest={"backbone": {"kind": kind}})
+        page = reverse("training:run-create", args=["desk"])
+        detail = researcher_client.get(reverse("training:model-detail", args=["desk", first.pk]))
+        assert f"{page}?parent=" not in detail.content.decode()
+        assert researcher_client.get(page, {"parent": first.pk}).status_code == 404
+        assert f'<option value="{first.pk}"' not in researcher_client.get(page).content.decode()
+
+    def test_of_an_imported_model_by_its_manifest(
+        self, dataset_version: DatasetVersion, first: RewardModel
+    ) -> None:
+        first.training_run = None
+        first.manifest = {
+            "objective": "outcome",
+            "backbone": {"kind": "step-encoder", "encoder": "own", "unfrozen": True},
+            "mixer": {"width": 64, "layers": 2, "attention_heads": 2, "grounding": False},
+            "heads": {"ensemble": 3},
+            "text": {"chunk_tokens": 64, "max_tokens": 512},
+        }
+        first.save()
+        run = services.start_run(
+            project=dataset_version.project, dataset_version=dataset_version, parent=first, by=None
+        )
+        told = {"objective": "outcome", "width": 64, "layers": 2, "attention_heads": 2, "grounding": False}
+        told |= {
+            "ensemble": 3,
+            "unfrozen": True,
+            "chunk_tokens": 64,
+            "max_tokens": 512,
+            "encoder": str(first),
+        }
+        assert run.recipe == recipe_to_dict(parse_recipe(told))
 
     def test_what_does_not_fit_is_said_in_the_form(
         self, dataset_version: DatasetVersion, first: RewardModel, researcher_client: Client

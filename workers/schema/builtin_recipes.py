@@ -9,7 +9,7 @@ from workers.schema.recipe import GENERATIVE, OBJECTIVES, Recipe, parse_recipe, 
 from workers.schema.recipe_help import Searched
 
 AUTO = "auto"  # the built-in recipe with a search
-_UNFROZEN: dict[str, Any] = {
+UNFROZEN: dict[str, Any] = {  # and the schedule for training the encoder too
     "unfrozen": True,
     "epochs": 3,
     "batch_pairs": 16,
@@ -38,7 +38,7 @@ SEARCH_CANDIDATES: dict[Searched, SearchCandidate] = {
     "linear": SearchCandidate({"backbone": "linear"}),
     "hybrid": SearchCandidate({"backbone": "hybrid"}, ("encoder", "chunk_tokens")),
     "frozen": SearchCandidate({}, _STEP_ENCODER_KEYS),
-    "unfrozen": SearchCandidate(_UNFROZEN, _STEP_ENCODER_KEYS),
+    "unfrozen": SearchCandidate(UNFROZEN, _STEP_ENCODER_KEYS),
     "lora": SearchCandidate(
         {"backbone": "decoder"},
         ("decoder", "lora_rank", "lora_alpha", "gradient_checkpointing", "centring"),
@@ -63,7 +63,7 @@ def builtin_recipes() -> dict[str, Recipe]:
     return {
         AUTO: Recipe(search=("linear", "hybrid", "frozen", "unfrozen")),
         "bradley-terry": Recipe(),
-        "bradley-terry-unfrozen": parse_recipe(_UNFROZEN),
+        "bradley-terry-unfrozen": parse_recipe(UNFROZEN),
         **{
             f"{name.replace('_', '-')}-linear": parse_recipe({"objective": name, "backbone": "linear"})
             for name in ("bradley_terry", "outcome", "process", "regression", "joint")

@@ -4,9 +4,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.errors import RewardError
-from workers.schema.recipe import CONVEX, Recipe
+from workers.schema.recipe import CONVEX, GENERATIVE, Recipe
 
+NOT_PARENTS = (*CONVEX, GENERATIVE)  # kinds of models whose weights no training starts from
 _SHAPE = ("width", "layers", "attention_heads", "grounding", "ensemble")
+
+
+def can_be_parent(manifest: Mapping[str, Any]) -> bool:
+    """Whether a training, or one of the heads alone, can start from the weights of the model."""
+    return _object(manifest, "backbone").get("kind") not in NOT_PARENTS
+
+
+def manifest_recipe(manifest: Mapping[str, Any], *, name: str) -> dict[str, Any]:
+    """What the manifest of an imported model tells of its recipe. name: of the model, for the weights it brings."""
+    part, text = _part(manifest), _object(manifest, "text")
+    kind = part.get("kind")
+    found = {"objective": manifest.get("objective"), "criterion": manifest.get("criterion"), "backbone": kind}
+    found |= {key: part.get(key) for key in (*_SHAPE, "unfrozen", "lora_rank")}
+    found |= {key: text.get(key) for key in ("chunk_tokens", "max_tokens", "critique_tokens")}
+    if kind in ("decoder", GENERATIVE):
+        found |= {"backbone": "decoder", "decoder": name}
+    if part.get("encoder") == "own":
+        found["encoder"] = name
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
@@ -30,7 +50,7 @@ def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
             "a parent.",
             pointer="/folds",
         )
-    theirs = _object(manifest, "mixer") | _object(manifest, "backbone") | _object(manifest, "heads")
+    theirs = _part(manifest)
     # A decoder's shape is that of the parent's own files; only heads are added.
     keys = ("ensemble",) if kind == "decoder" else _SHAPE
     for key in keys:
@@ -57,6 +77,10 @@ def require_backbone_parent(recipe: Recipe, *, has_parent: bool) -> None:
             "leave heads_only out.",
             pointer="/heads_only",
         )
+
+
+def _part(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    return _object(manifest, "mixer") | _object(manifest, "backbone") | _object(manifest, "heads")
 
 
 def _object(manifest: Mapping[str, Any], key: str) -> dict[str, Any]:

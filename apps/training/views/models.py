@@ -16,6 +16,7 @@ from apps.training import card, services
 from apps.training.models import Evaluation, RewardModel, TrainingRun
 from apps.training.report import COMPARISONS, against, report_context
 from apps.training.selectors import models_of
+from workers.schema.parents import can_be_parent
 
 _PAGE = 50
 
@@ -41,6 +42,7 @@ def model_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResp
         "project": project,
         "model": model,
         "run": model.training_run,
+        "can_be_parent": can_be_parent(model.manifest),
         "children": model.children.filter(deleted_at=None).order_by("pk"),
         "evaluations": evaluations,
         **report_context(report, project),

@@ -25,7 +25,7 @@ from apps.training.groups import by_seed, differences, side_by_side
 from apps.training.models import TrainingRun
 from apps.training.pretrained import with_names
 from apps.training.report import report_context
-from apps.training.selectors import events_after, runs_of
+from apps.training.selectors import events_after, possible_parents, runs_of
 from apps.training.tracker_options import TrackerOptions, tracker_results
 from workers.schema.recipe import Recipe, recipe_to_dict
 from workers.schema.recipe_help import PURPOSES, REASONS
@@ -129,10 +129,14 @@ def _estimate_context(form: RunForm) -> dict[str, Any]:
 
 
 def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
-    """like: a run to duplicate, with the next seed."""
-    like = whole_number(request.GET.get("like", ""))
+    """like: a run to duplicate, with the next seed. parent: a model to fine-tune, by its own recipe."""
+    like, parent = (whole_number(request.GET.get(name, "")) for name in ("like", "parent"))
+    if like is None and parent is not None:
+        model = get_object_or_404(possible_parents(project), pk=parent)
+        recipe = recipes.as_toml(recipes.fine_tuning_recipe(model))
+        return {"parent": parent, "recipe": OWN, "toml": recipe, "dataset": request.GET.get("dataset")}
     if like is None:
-        return {"dataset": request.GET.get("dataset"), "parent": request.GET.get("parent")}
+        return {"dataset": request.GET.get("dataset")}
     run = get_object_or_404(runs_of(project), pk=like)
     options = TrackerOptions.read(run.tracker_options)
     return {

@@ -1,4 +1,4 @@
-"""`train PROJECT --dataset NAME --recipe FILE.toml|NAME`: queue a training run; `--wait` waits for its end."""
+"""`train PROJECT --dataset NAME [--recipe FILE.toml|NAME]`: queue a training run; `--wait` waits for its end."""
 
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,8 @@ class Command(TouchstoneCommand):
         parser.add_argument("--dataset", required=True, help="name@version; by default the newest version")
         parser.add_argument(
             "--recipe",
-            default=AUTO,
             help=f"a TOML file, or a recipe's name such as bradley-terry; by default {AUTO}, which compares a few of "
-            "them on the training data",
+            "them on the training data, or the parent's recipe",
         )
         parser.add_argument("--name", default="", help="of the model; by default the dataset's name")
         parser.add_argument(
@@ -86,10 +85,10 @@ class Command(TouchstoneCommand):
         return result
 
 
-def _recipe(given: str) -> Recipe | str:
-    path = Path(given)
-    if not given.endswith(".toml"):
+def _recipe(given: str | None) -> Recipe | str | None:
+    if given is None or not given.endswith(".toml"):
         return given
+    path = Path(given)
     if not path.is_file():
         raise DomainError(f"The file {given} does not exist.")
     return recipes.check(path.read_text(encoding="utf-8"))
