@@ -4,7 +4,7 @@ For a decoder also what follows from its shape, on a GPU (`workers.schema.decode
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,17 @@ _SIMILAR_BY = (
     "gradient_checkpointing",
     "max_tokens",
 )
-_LATER = ("base_weights", "search")  # the same; runs from before there was a choice lack them
+_LATER = ("base_weights", "search", "heads_only")  # the same; runs from before there was a choice lack them
+# Runs that train more often, or something else, than others: similar only to each other. The query, and the same of a
+# recipe.
+_APART: tuple[tuple[Q, Callable[[Mapping[str, Any]], bool]], ...] = (
+    (Q(recipe__annotators="learnt"), lambda recipe: recipe["annotators"] == "learnt"),
+    (Q(recipe__objective=GENERATIVE), lambda recipe: recipe["objective"] == GENERATIVE),
+    (
+        Q(recipe__generators__contains="hard_negative"),
+        lambda recipe: "hard_negative" in recipe["generators"],
+    ),
+)
 _READS = {
     "bradley_terry": ("pairwise",),
     "plackett_luce": ("ranking",),
@@ -42,7 +52,7 @@ _READS = {
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """records: of the training split, those that the objective reads. epochs: 0 for a fit that has none, and for a
-    search, which takes at most search_seconds. seconds: at most; training may stop early.
+    search, which takes at most search_seconds. seconds: at most, with the search; training may stop early.
 
     memory: bytes, the peak of `like`; of the GPU where it ran on one. like: None where there is no similar run.
     decoder: computed from the shape of the recipe's decoder, None where there is none or it is not known.
@@ -90,11 +100,14 @@ def estimate(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> Esti
     report = like.report or {}
     trained = report["train"]
     done = trained["steps"] * min(like.recipe["batch_pairs"], trained["examples"])
-    overhead = report["seconds"] - trained["seconds"]  # reading, encoding, evaluating
+    ratio = records / trained["examples"]
+    searched = (report.get("search") or {}).get("seconds", 0.0)
+    overhead = report["seconds"] - searched - trained["seconds"]  # reading, encoding, evaluating
     if not epochs:  # of a fit, whose steps hardly depend on how many records there are
-        seconds = report["seconds"] * records / trained["examples"]
+        seconds = ratio * (overhead + trained["seconds"] * (1 + recipe["folds"]))
+        seconds += min(ratio * searched, search_seconds or 0.0)
         return Estimate(records, epochs, like, seconds, trained.get("peak_memory"), decoder, search_seconds)
-    seconds = overhead * records / trained["examples"] + records * epochs * trained["seconds"] / max(1, done)
+    seconds = ratio * overhead + records * epochs * trained["seconds"] / max(1, done)
     return Estimate(records, epochs, like, seconds, trained.get("peak_memory"), decoder)
 
 
@@ -133,6 +146,9 @@ def _similar_run(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> 
         equal = Q(**{f"recipe__{key}": recipe[key]})
         default = recipe_to_dict(Recipe())[key]
         rows = rows.filter(equal | Q(**{f"recipe__{key}__isnull": True}) if recipe[key] == default else equal)
+    for matching, is_matching in _APART:
+        found = rows.filter(matching)
+        rows = found if is_matching(recipe) else rows.exclude(pk__in=found.values("pk"))
     rows = rows.filter(report__train__steps__gt=0, report__seconds__gt=0)
     same = rows.filter(dataset_version=dataset_version, recipe__objective=recipe["objective"])
     return same.order_by("-pk").first() or rows.order_by("-pk").first()

@@ -11,6 +11,7 @@ from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import list_dataset_versions
 from apps.training import recipes
 from apps.training.models import RewardModel
+from apps.training.recipes import OWN
 from apps.training.selectors import possible_parents
 from apps.training.services import MAX_SEED
 from apps.training.tracker_options import MAX_PROJECT_LENGTH
@@ -18,11 +19,20 @@ from workers.schema.builtin_recipes import AUTO
 from workers.schema.recipe import Recipe
 from workers.schema.trackers import TRACKER_PACKAGES
 
-OWN = "own"
 _CONTROL = {"class": "form-control"}
 _SELECT = {"class": "form-select"}
 # Where an error of a service is shown; other pointers are keys of the recipe.
-_FIELDS = ("dataset", "recipe", "name", "seed", "parent", "track", "track_project", "track_weights")
+_FIELDS = (
+    "dataset",
+    "recipe",
+    "name",
+    "seed",
+    "parent",
+    "track",
+    "track_project",
+    "track_weights",
+    "save_as",
+)
 
 
 class DatasetVersionChoice(forms.ModelChoiceField):
@@ -123,13 +133,17 @@ class RunForm(forms.Form):
             dataset_version = dataset.clean(self["dataset"].value())
         except forms.ValidationError:
             dataset_version = dataset.queryset.first() if dataset.queryset is not None else None
-        name = self["recipe"].value() or AUTO
         try:
-            if name == OWN:
-                return dataset_version, recipes.check(self["toml"].value() or ""), ""
-            return dataset_version, recipes.named(self.project, name).recipe, ""
+            return dataset_version, self._selected_recipe(dataset_version), ""
         except DomainError as error:
             return dataset_version, None, error.message
+
+    def _selected_recipe(self, dataset_version: DatasetVersion | None) -> Recipe:
+        name = self["recipe"].value() or AUTO
+        if name == OWN:
+            return recipes.check(self["toml"].value() or "")
+        chosen = recipes.named(self.project, name)
+        return (recipes.for_dataset(chosen, dataset_version) if dataset_version else chosen).recipe
 
     def add_domain_error(self, error: DomainError) -> None:
         """Show the error of a service at its field."""

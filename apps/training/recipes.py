@@ -7,6 +7,7 @@ from typing import Any
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
+from apps.core.version_names import check_slug
 from apps.datasets.models import DatasetVersion
 from apps.training.models import Recipe as NamedRecipe
 from apps.training.models import RewardModel, TrainingRun
@@ -25,6 +26,7 @@ _OBJECTIVE_OF = {
     "step": "process",
     "outcome": "outcome",
 }
+OWN = "own"  # the name of a recipe that has none
 _DECIDING = ("objective", "backbone", "decoder", "lora_rank", "heads_only")  # on which other defaults depend
 
 
@@ -49,7 +51,7 @@ def choose(project: Project, recipe: Recipe | str | Mapping[str, Any], *, name: 
     if isinstance(recipe, str) and "=" not in recipe and recipe.strip():
         chosen = named(project, recipe.strip())
     else:
-        chosen = NamedChoice(name or "own", recipe if isinstance(recipe, Recipe) else check(recipe))
+        chosen = NamedChoice(name or OWN, recipe if isinstance(recipe, Recipe) else check(recipe))
     return replace(chosen, recipe=_naming(chosen.recipe, check_names(project, chosen.values)))
 
 
@@ -78,7 +80,10 @@ def named(project: Project, name: str) -> NamedChoice:
 
 def for_dataset(chosen: NamedChoice, dataset_version: DatasetVersion) -> NamedChoice:
     """`auto` learns from what the dataset has: its comparisons, or else the only other kind, or all kinds together."""
-    if chosen.name != AUTO or dataset_version.usable_pairs >= 2:
+    is_auto = (
+        chosen.name == AUTO and chosen.recipe == builtin_recipes()[AUTO]
+    )  # not a project's, of an earlier version
+    if not is_auto or dataset_version.usable_pairs >= 2:
         return chosen
     kinds = [kind for kind, count in dataset_version.records.items() if count]
     objectives = {_OBJECTIVE_OF[kind] for kind in kinds if kind in _OBJECTIVE_OF}
@@ -150,6 +155,16 @@ def toml(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + "}"
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+
+
+def check_new_name(name: str, *, pointer: str) -> str:
+    """Of a recipe that a project saves. Raises DomainError, also for a name that has a meaning already."""
+    if name in (OWN, *builtin_recipes()):
+        raise DomainError(
+            f"{name!r} cannot be the name of a recipe: it is that of a built-in one, or of none. Use another name.",
+            pointer=pointer,
+        )
+    return check_slug(name, what="recipe", pointer=pointer)
 
 
 def names_for(project: Project) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from apps.accounts.models import Project
 from apps.core.number_format import decimal, decimal_interval, percent, percent_interval
 from apps.training.report_charts import best_of_n_chart, calibration_chart, reinforcement_charts
+from apps.training.search_report import search_report
 from apps.trajectories.selectors import keys_by_content_hash
 
 BASELINES = {
@@ -21,10 +22,6 @@ BASELINES = {
     "most_common": "most frequent step",
 }
 _LEARNED = (BASELINES["ngrams"], BASELINES["linear"])
-_LINEAR_ADVICE = (
-    "A linear model of the same data is simpler and faster and not shown to be worse: train with backbone = "
-    "“linear” and deploy that, or let “auto” choose."
-)
 COMPARISONS = "Held-out comparisons"
 SINGLE_SCORES = "Held-out comparisons, by single scores"
 _CAVEATS = ("chance", "unchecked")
@@ -308,12 +305,21 @@ def _summarize_measure(measure: Measure, report: dict[str, Any]) -> ReportSummar
         baseline = unbeaten[0]
         reached = f"“{baseline.name}” has {baseline.shown_value}."
         kind = "" if baseline.name in _LEARNED else "trivial "
-        advice = f" {_LINEAR_ADVICE}" if any(each.name == BASELINES["linear"] for each in unbeaten) else ""
+        advice = _linear_advice(report) if baseline.name == BASELINES["linear"] else ""
         return ReportSummary("bad", f"{result}. It is not shown to beat a {kind}baseline: {reached}{advice}")
     has_learned = any(baseline.name in _LEARNED for baseline in measure.baselines)
     beats = f" and beats every {'' if has_learned else 'trivial '}baseline" if measure.baselines else ""
     annotators = _annotators(report) if measure.title == COMPARISONS else ""
     return ReportSummary("good", f"{result}{beats}.{annotators}")
+
+
+def _linear_advice(report: dict[str, Any]) -> str:
+    """Where a linear model of the same data is the best of those that the model is not shown to beat."""
+    auto = "" if report.get("search") else ", or let “auto” choose"
+    return (
+        " It is simpler and faster, and not shown to be worse: train with backbone = “linear” and deploy that"
+        f"{auto}."
+    )
 
 
 def _single_scores(measure: Measure) -> str:
@@ -359,6 +365,7 @@ def report_context(report: dict[str, Any] | None, project: Project) -> dict[str,
         "calibration": calibration_chart(report),
         "best_of_n": best_of_n_chart(report),
         "reinforced": reinforcement_charts(report),
+        "search": search_report(report),
         "published": published_subsets(report),
         "mistakes": _with_trajectories(project, (report or {}).get("mistakes") or []),
     }

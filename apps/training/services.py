@@ -93,7 +93,7 @@ def start_run(
 @transaction.atomic
 def save_recipe(*, project: Project, name: str, toml: str, by: By) -> Recipe:
     """Keep a checked recipe under a name; one of that name is replaced (runs hold a copy of what they used)."""
-    check_slug(name, what="recipe")
+    recipes.check_new_name(name, pointer="/save_as")
     recipes.choose(project, recipes.check(toml))
     recipe, _ = Recipe.objects.update_or_create(
         project=project, name=name, defaults={"toml": toml, "created_by": _user(by)}

@@ -64,6 +64,9 @@ def test_only_what_the_objective_reads_counts(twelve: DatasetVersion) -> None:
         ({"unfrozen": True}, {}),
         ({"max_tokens": 512}, {}),
         ({"folds": 5}, {}),
+        ({"heads_only": True}, {}),
+        ({"annotators": "learnt"}, {}),
+        ({"generators": ["swap", "hard_negative"]}, {}),
         ({}, {"attempt": 2}),
         ({}, {"state": JobState.FAILED}),
         ({}, {"report": {"preference": None}}),
@@ -79,6 +82,26 @@ def test_the_same_data_and_objective_come_first(twelve: DatasetVersion) -> None:
     same = ended(twelve, recipe())
     ended(twelve, recipe(objective="outcome"))
     assert estimate(twelve, recipe()).like == same
+
+
+def test_a_search_takes_at_most_its_budget_and_what_follows_grows(twelve: DatasetVersion) -> None:
+    """Of 430 s the search took 400; reading and evaluating 10, the fit 20."""
+    search = recipe(search=["linear", "frozen"])
+    run = ended(twelve, search)
+    run.report |= {"seconds": 430.0, "search": {"seconds": 400.0}}
+    run.save()
+    assert estimate(twelve, search).seconds == pytest.approx(430)
+    twelve.records = {"pairwise": 24}
+    assert estimate(twelve, search).seconds == pytest.approx(600 + 2 * 30)
+    short = recipe(search=["linear", "frozen"], search_seconds=50.0, folds=3)
+    assert estimate(twelve, short).seconds == pytest.approx(50 + 2 * (10 + 4 * 20))
+
+
+def test_runs_that_train_more_often_tell_of_each_other(twelve: DatasetVersion) -> None:
+    values = recipe(annotators="learnt")
+    run = ended(twelve, values)
+    ended(twelve, recipe())
+    assert estimate(twelve, values).like == run
 
 
 def test_a_run_from_before_base_weights_could_be_chosen_is_similar(twelve: DatasetVersion) -> None:
@@ -97,15 +120,26 @@ class TestOnTheForm:
     def test_before_anything_is_chosen(self, twelve: DatasetVersion, researcher_client: Client) -> None:
         ended(twelve, recipe(search=["linear", "hybrid", "frozen", "unfrozen"]), seconds=3670.0)
         page = researcher_client.get(reverse("training:run-create", args=["desk"])).content.decode()
-        assert "10 feedback records in the training split. The search for a recipe takes up to 600 s" in page
+        assert (
+            "10 feedback records in the training split. The search for a recipe takes up to 600 s.</p>"
+            in page
+        )
         assert "1 hours" not in page and "up to 61 minutes" in page
+        assert "Time, with the search" in page and "the most recent similar run" in page
+
+    def test_auto_as_it_fits_the_dataset(self, twelve: DatasetVersion, researcher_client: Client) -> None:
+        twelve.usable_pairs, twelve.records = 0, {"outcome": 12}
+        twelve.save()
+        page = researcher_client.get(reverse("training:run-create", args=["desk"])).content.decode()
+        assert "10 feedback records in the training split" in page
+        assert "objective = &quot;outcome&quot;" in page
 
     def test_as_the_form_stands(self, twelve: DatasetVersion, researcher_client: Client) -> None:
         page = self.ask(
             researcher_client, dataset=twelve.pk, recipe="own", toml='objective = "progress"\nepochs = 3'
         )
         assert "for up to 3 epochs" in page
-        assert "no run with this backbone has succeeded" in page
+        assert "no similar run has succeeded" in page
         assert "aggregation = &quot;sum&quot;</code> <span" in page
         assert not TrainingRun.objects.exists()
 

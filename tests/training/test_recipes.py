@@ -41,6 +41,20 @@ def test_a_stored_recipe_with_a_key_without_effect_is_used_and_a_new_one_refused
     assert check(form_text).epochs == 3
 
 
+@pytest.mark.parametrize("name", ["auto", "bradley-terry", "own"])
+def test_a_name_that_has_a_meaning_is_not_given_to_a_recipe(project, name) -> None:
+    with pytest.raises(DomainError, match=f"'{name}' cannot be the name of a recipe") as caught:
+        services.save_recipe(project=project, name=name, toml="epochs = 3\n", by=None)
+    assert caught.value.pointer == "/save_as"
+    assert not Recipe.objects.exists()
+
+
+def test_a_recipe_of_an_earlier_version_named_auto_is_used_as_it_is(project) -> None:
+    Recipe.objects.create(project=project, name="auto", toml="epochs = 3\nensemble = 2\n")
+    chosen = choose(project, "auto")
+    assert for_dataset(chosen, DatasetVersion(usable_pairs=0, records={"outcome": 90})) is chosen
+
+
 @pytest.mark.parametrize(
     ("pairs", "records", "objective"),
     [

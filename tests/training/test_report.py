@@ -9,6 +9,7 @@ from apps.accounts.models import Project
 from apps.training.curves import MAX_POINTS, chart_in_words, curves, overlaid_curves
 from apps.training.report import measured, measures, report_context, summarize
 from apps.training.report_charts import best_of_n_chart, calibration_chart, reinforcement_charts
+from apps.training.search_report import search_report
 from apps.trajectories.models import Trajectory
 from tests.datasets.feedback import import_pairs, pair
 
@@ -310,3 +311,66 @@ def test_worse_and_not_shown_look_different(project: Project) -> None:
     assert page.count(">not shown</span>") == 1
     page = render_to_string("training/_report.html", report_context(few_tasks(given), project))
     assert "than the baseline" not in page and page.count(">too few tasks</span>") == 3
+
+
+def with_linear(linear: float, other: float, **more: Any) -> str:
+    """The sentence of a model that is not shown to beat a linear one nor a rule."""
+    found = report(0.65, (0.6, 0.7), **more)
+    unbeaten = {"difference": 0.0, "interval": [-0.1, 0.1]}
+    found["preference"]["baselines"] = {
+        "longer": unbeaten | {"accuracy": other},
+        "linear": unbeaten | {"accuracy": linear},
+    }
+    return summarize(found).sentence
+
+
+def test_a_linear_model_is_advised_only_where_it_is_the_best_baseline() -> None:
+    said = with_linear(0.66, 0.5)
+    assert "baseline: “linear model” has 66.0 %. It is simpler and faster" in said
+    assert said.endswith("deploy that, or let “auto” choose.")
+    assert with_linear(0.66, 0.5, search={"chosen": "frozen"}).endswith("deploy that.")
+    assert "simpler" not in with_linear(0.6, 0.64)
+
+
+def search(*values: float | None, measure: list[str] | None, **more: Any) -> dict[str, Any]:
+    rows = [
+        {
+            "name": name,
+            "value": value,
+            "interval": None if value is None else [-0.001, 0.5],
+            "seconds": 2.0,
+            "note": "" if value is not None else "too few records",
+        }
+        for name, value in zip(("linear", "frozen"), values, strict=False)
+    ]
+    found = {"chosen": "linear", "records": 1234, "tasks": 40, "too_few": False, "seconds": 7.0}
+    return {"search": found | {"measure": measure, "candidates": rows} | more}
+
+
+def test_a_search_in_words_and_its_numbers_by_their_measure() -> None:
+    found = search_report(search(0.38, None, measure=["steps", "first_error_accuracy"]))
+    assert found is not None and found.measure == "First-error accuracy"
+    assert found.sentence.startswith("Cross-validated on the 1,234 records of 40 tasks")
+    assert found.sentence.endswith("“linear” was taken: the simplest within one standard error of the best.")
+    assert [(row.value, row.interval, row.note, row.is_chosen) for row in found.candidates] == [
+        ("38.0 %", "[\N{MINUS SIGN}0.1 %, 50.0 %]", "", True),
+        ("", "", "too few records", False),
+    ]
+    auc = search_report(search(0.701, measure=["outcome", "auc"]))
+    assert auc is not None and (auc.measure, auc.candidates[0].value) == ("AUC", "0.70")
+    ranks = search_report(search(0.4, measure=["scores", "spearman"]))
+    assert ranks is not None and (ranks.measure, ranks.candidates[0].value) == ("Rank correlation", "0.40")
+    nothing = search_report(search(None, None, measure=None))
+    assert nothing is not None and nothing.sentence.startswith("No candidate could be measured")
+    assert "standard error" not in nothing.sentence
+    few = search_report(search(measure=None, too_few=True))
+    assert few is not None and few.sentence.endswith(
+        "too few to compare recipes. “linear” was taken, the simplest one."
+    )
+    assert search_report({}) is None
+
+
+def test_the_report_shows_the_search(project: Project) -> None:
+    context = report_context(search(0.38, None, measure=["preference", "accuracy"]), project)
+    page = render_to_string("training/_report.html", context | {"project": project})
+    assert "Recipe search" in page and "38.0 %" in page and "too few records" in page

@@ -20,7 +20,7 @@ from apps.datasets.models import DatasetVersion
 from apps.training import recipes, services
 from apps.training.curves import chart_in_words, curves, messages, overlaid_curves
 from apps.training.estimate import estimate
-from apps.training.forms import OWN, RunForm
+from apps.training.forms import RunForm
 from apps.training.groups import by_seed, differences, side_by_side
 from apps.training.models import TrainingRun
 from apps.training.pretrained import with_names
@@ -134,14 +134,19 @@ def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
     if like is None and parent is not None:
         model = get_object_or_404(possible_parents(project), pk=parent)
         recipe = recipes.as_toml(recipes.fine_tuning_recipe(model))
-        return {"parent": parent, "recipe": OWN, "toml": recipe, "dataset": request.GET.get("dataset")}
+        return {
+            "parent": parent,
+            "recipe": recipes.OWN,
+            "toml": recipe,
+            "dataset": request.GET.get("dataset"),
+        }
     if like is None:
         return {"dataset": request.GET.get("dataset")}
     run = get_object_or_404(runs_of(project), pk=like)
     options = TrackerOptions.read(run.tracker_options)
     return {
         "dataset": run.dataset_version_id,
-        "recipe": OWN,
+        "recipe": recipes.OWN,
         "toml": recipes.as_toml(with_names(run.recipe)),
         "name": run.model_name,
         "parent": run.parent_id,
