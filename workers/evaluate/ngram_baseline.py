@@ -68,8 +68,12 @@ def ngram_rewards(
         encoder = _Encoder(len(texts))
         differences = _differences(choices, texts, encoder)
         weights = np.array([choice.weight for choice in choices])
+        # The others have no gradient and the weight 0; the library would go through them in every step.
+        used = np.unique(differences.indices)
+        width, differences = differences.shape[1], differences[:, used]
         penalty = _choose_penalty(differences, weights, tasks, check)
-        reward = _fit(differences, weights, penalty)
+        reward = np.zeros(width)
+        reward[used] = _fit(differences, weights, penalty)
         names = list(asked)
         for start in range(0, len(names), _BLOCK):
             check()
