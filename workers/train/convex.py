@@ -6,7 +6,7 @@ heads is the fit, and their spread is what the data leave open.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from workers.errors import RewardError
 from workers.models.backbones.linear import LinearBackbone, centred
 from workers.objectives import Examples
 from workers.schema.task_folds import task_folds
+from workers.train.convex_memory import check_memory
 from workers.train.early_stopping import EarlyStopping
 from workers.train.limits import LOG_SECONDS, TrainingStopped
 from workers.train.training import Training
@@ -67,7 +68,7 @@ class ConvexTrainer(Training):
         if self.cache is None:
             self.cache = self.model.new_cache(0)
         rendered = [*self.examples.rendered, *self.module.criteria.values(), *self.validation.rendered]
-        self.limits.run_encoding(self.model.encode_ahead(rendered, self.cache), self.report)
+        self.limits.run_encoding(self._encode_ahead(rendered), self.report)
         self.backbone.prepare_with(self.examples.rendered, self.cache)
         self.module.double().train()
         drawn = self.module.bootstrap
@@ -84,6 +85,13 @@ class ConvexTrainer(Training):
             event["validation"] = self._validation(self.validation, range(len(self.validation)))
         self.report(**event, progress={"done": self.step, "total": self.step})
         self.model.eval()
+
+    def _encode_ahead(self, rendered: Sequence[Any]) -> Iterator[int]:
+        """Raises RewardError where memory will not do."""
+        for done in self.model.encode_ahead(rendered, self.cache):
+            # A comparison has two trajectories; longer rankings are few.
+            check_memory(self.cache, rendered, self.backbone.readout, 2 * _MOST_CHOOSING)
+            yield done
 
     def _fit_and_draw(self, drawn: Tensor) -> None:
         """drawn: the bootstrap samples of the heads. Raises _BudgetReached, with the best weights so far."""

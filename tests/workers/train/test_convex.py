@@ -14,13 +14,14 @@ from sklearn.linear_model import LogisticRegression
 from tests.workers.conftest import trajectory
 from workers.errors import RewardError
 from workers.models import Lineage, load, renderer_of, save
-from workers.models.backbones.design_matrix import FIRST_STRUCTURE, STRUCTURE_SCALE, DesignMatrix
+from workers.models.backbones.design_matrix import FIRST_STRUCTURE, STRUCTURE_SCALE, UNSEEN, DesignMatrix
 from workers.objectives import Examples, collect, collect_training
 from workers.schema import OutcomeRecord, PreferenceRecord, Text, TokenIds, write_records
 from workers.schema.parents import require_parent
 from workers.schema.recipe import parse_recipe, recipe_to_dict
-from workers.train import convex
+from workers.train import convex, convex_memory
 from workers.train.convex import ConvexTrainer
+from workers.train.convex_memory import fit_bytes
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.pipeline import train
@@ -77,6 +78,24 @@ def design(trainer: ConvexTrainer, records):
     backbone = trainer.backbone
     sides = [[backbone.renderer.render(getattr(record, side)) for record in records] for side in "ab"]
     return [DesignMatrix().rows(side, backbone.known).matrix for side in sides]
+
+
+def test_rows_of_known_features_share_nothing_with_others() -> None:
+    """Against the same matrix, entry by entry."""
+    items = [
+        renderer_of(parse_recipe({"backbone": "linear"})).render(Text(text))
+        for text in ("good sent", "late", "")
+    ]
+    matrix = DesignMatrix()
+    known = matrix.columns(items)
+    rows = matrix.rows(items, known)
+    dense = rows.matrix.toarray()
+    assert (rows.matrix.dtype, rows.unseen.nnz) == (np.float64, 0)
+    some = matrix.rows(items, known[::2])
+    assert (some.matrix.toarray() == dense[:, ::2]).all()
+    missing = np.zeros((len(items), UNSEEN))
+    np.add.at(missing.T, known[1::2] % UNSEEN, dense[:, 1::2].T)
+    assert some.unseen.toarray() == pytest.approx(missing, abs=1e-12)
 
 
 class TestFit:
@@ -235,6 +254,18 @@ class TestLimits:
         assert not trainer.backbone.deviations.requires_grad
         assert not trainer.backbone.deviates
         assert float(trainer.backbone.weight.detach().abs().max()) > 0.01
+
+    def test_too_little_memory_is_refused_with_what_it_would_take(self, monkeypatch) -> None:
+        trainer, _ = prepared(noisy(10))
+        trainer.run()
+        needed = fit_bytes(trainer.cache, trainer.examples.rendered, trainer.backbone.readout, 10_000)
+        rows = trainer.backbone.design_rows(trainer.examples.rendered, trainer.cache).matrix
+        assert 62 * rows.nnz < needed < 62 * rows.nnz + 300 * rows.nnz
+        monkeypatch.setattr(convex_memory, "memory_bytes", lambda: needed)
+        with pytest.raises(RewardError, match=r"needs about .* GB of memory, .* fewer or shorter traj"):
+            fitted(noisy(10))
+        monkeypatch.setattr(convex_memory, "memory_bytes", lambda: 2 * needed)
+        fitted(noisy(10))
 
     def test_it_is_fitted_on_the_cpu_wherever_it_was(self, monkeypatch) -> None:
         trainer, _ = prepared(noisy(10))

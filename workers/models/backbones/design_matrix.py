@@ -12,6 +12,7 @@ from workers.text import STRUCTURE, StepTexts
 from workers.text.ngrams import COLUMNS, pieces, words
 
 Floats = NDArray[np.float64]
+EntryValues = NDArray[np.float32]  # a weight times one is added up in float64
 # The length of a channel's part of a step: the larger, the less the ridge penalty holds its weights back. Structure is
 # multiplied by STRUCTURE_SCALE as it is: how much of it there is, is what it tells.
 WORDS_LENGTH, PIECES_LENGTH, OBSERVATION_LENGTH, STRUCTURE_SCALE = 0.5, 0.5, 0.25, 0.7
@@ -22,7 +23,7 @@ UNSEEN = 4096  # columns for features that training never had
 _BATCHES = 4  # kept as matrices of their own
 
 
-def text_features(agent_text: str, observation: str) -> tuple[NDArray[np.int32], Floats]:
+def text_features(agent_text: str, observation: str) -> tuple[NDArray[np.int32], EntryValues]:
     """columns, values: [entries] of what the agent wrote at a step, and what its calls gave back."""
     channels = [
         _channel(*words(agent_text), 0, WORDS_LENGTH),
@@ -30,7 +31,7 @@ def text_features(agent_text: str, observation: str) -> tuple[NDArray[np.int32],
         *([_channel(*words(observation, salt=1), 2 * COLUMNS, OBSERVATION_LENGTH)] if observation else []),
     ]
     columns, values = (np.concatenate(parts) for parts in zip(*channels, strict=True))
-    return columns, values
+    return columns, values.astype(np.float32)
 
 
 def _channel(
@@ -67,13 +68,16 @@ class DesignMatrix:
         self.width = width
         self._first: dict[bytes, int] = {}
         self._steps = 0
-        self._entries: list[_Entries] = []
+        # Of all steps, one after another; in several parts until they are read.
+        self._columns: list[NDArray[np.int32]] = []
+        self._values: list[EntryValues] = []
+        self._lengths: list[NDArray[np.int64]] = []
         self._structure: list[Floats] = []
         self._chosen: dict[tuple[int, tuple[bytes, ...]], DesignRows] = {}
 
     def add(self, batch: Sequence[StepTexts]) -> None:
         columns, values, lengths = [], [], []
-        by_text: dict[tuple[str, str], tuple[NDArray[np.int32], Floats]] = {}
+        by_text: dict[tuple[str, str], tuple[NDArray[np.int32], EntryValues]] = {}
         new = {item.key: item for item in batch if item.key not in self._first}
         embedding_columns = np.arange(FIRST_EMBEDDING, self.width, dtype=np.int32)
         for item, embeddings in zip(new.values(), self.embeddings(list(new.values())), strict=True):
@@ -84,12 +88,23 @@ class DesignMatrix:
             for texts, structure, embedding in zip(texts_by_step, item.structure, embeddings, strict=True):
                 if texts not in by_text:
                     by_text[texts] = text_features(*texts)
-                found, counts = by_text[texts]
-                columns += [found, _STRUCTURE_COLUMNS, embedding_columns]
-                values += [counts, structure * STRUCTURE_SCALE, embedding]
-                lengths.append(len(found) + len(structure) + len(embedding))
+                text_columns, text_values = by_text[texts]
+                columns += [text_columns, _STRUCTURE_COLUMNS, embedding_columns]
+                values += [
+                    text_values,
+                    (structure * STRUCTURE_SCALE).astype(np.float32),
+                    embedding.astype(np.float32),
+                ]
+                lengths.append(len(text_columns) + len(structure) + len(embedding))
         if lengths:
-            self._entries.append(_Entries(np.concatenate(columns), np.concatenate(values), np.array(lengths)))
+            self._columns.append(np.concatenate(columns))
+            self._values.append(np.concatenate(values))
+            self._lengths.append(np.array(lengths))
+
+    @property
+    def entries_per_step(self) -> float:
+        """The mean over the steps so far; 0 before the first."""
+        return sum(map(len, self._columns)) / max(1, self._steps)
 
     def embeddings(self, batch: Sequence[Any]) -> Iterable[Floats]:
         """By item, [steps, width - FIRST_EMBEDDING]: what stands in the columns after the structure."""
@@ -111,11 +126,12 @@ class DesignMatrix:
             entries, structure = self._of(batch)
             place = np.full(self.width, -1, dtype=np.int32)
             place[known] = np.arange(len(known))
-            found = place[entries.columns]
+            known_columns = place[entries.columns]
+            is_known = known_columns >= 0
             counts = tuple(len(item.agent_texts) for item in batch)
             kept = DesignRows(
-                entries.matrix(found >= 0, found, len(known)),
-                entries.matrix(found < 0, entries.columns % UNSEEN, UNSEEN),
+                entries.matrix(is_known, known_columns, len(known)),
+                entries.matrix(~is_known, entries.columns % UNSEEN, UNSEEN),
                 structure,
                 counts,
                 known,
@@ -127,10 +143,9 @@ class DesignMatrix:
 
     def _of(self, batch: Sequence[StepTexts]) -> "tuple[_Entries, Floats]":
         self.add(batch)
-        if len(self._entries) > 1:
-            self._entries = [_joined(self._entries)]
-        if len(self._structure) > 1:
-            self._structure = [np.concatenate(self._structure)]
+        for parts in (self._columns, self._values, self._lengths, self._structure):
+            if len(parts) > 1:  # one kind after the other: both copies of all would be twice the memory
+                parts[:] = [np.concatenate(parts)]
         firsts = [self._first[item.key] for item in batch]
         steps = np.concatenate(
             [
@@ -138,7 +153,8 @@ class DesignMatrix:
                 for first, item in zip(firsts, batch, strict=True)
             ]
         )
-        return self._entries[0].of(steps), self._structure[0][steps]
+        entries = _Entries(self._columns[0], self._values[0], self._lengths[0])
+        return entries.of(steps), self._structure[0][steps]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +162,7 @@ class _Entries:
     """A sparse matrix. lengths: [steps], how many of the columns and values each step has, one step after another."""
 
     columns: NDArray[np.int32]
-    values: Floats
+    values: EntryValues
     lengths: NDArray[np.int64]
 
     def of(self, steps: NDArray[np.int64]) -> "_Entries":
@@ -159,15 +175,13 @@ class _Entries:
         return _Entries(self.columns[place], self.values[place], lengths)
 
     def matrix(self, chosen: NDArray[np.bool_], columns: NDArray[np.int32], width: int) -> sparse.csr_matrix:
-        """[steps, width] of the chosen entries, in these columns."""
-        before = np.concatenate([[0], chosen.cumsum()])
-        ends = before[np.concatenate([[0], self.lengths.cumsum()])]
-        return sparse.csr_matrix((self.values[chosen], columns[chosen], ends), shape=(len(ends) - 1, width))
-
-
-def _joined(parts: Sequence[_Entries]) -> _Entries:
-    return _Entries(
-        np.concatenate([part.columns for part in parts]),
-        np.concatenate([part.values for part in parts]),
-        np.concatenate([part.lengths for part in parts]),
-    )
+        """[steps, width] of the chosen entries, in these columns; float64, which products need not convert then."""
+        ends, values = np.concatenate([[0], self.lengths.cumsum()]), self.values
+        shape = len(self.lengths), width
+        if not chosen.any():
+            return sparse.csr_matrix(shape)
+        if not chosen.all():
+            before = np.zeros(len(chosen) + 1, dtype=np.min_scalar_type(-len(chosen)))  # signed, and no wider
+            np.cumsum(chosen, out=before[1:])
+            ends, values, columns = before[ends], values[chosen], columns[chosen]
+        return sparse.csr_matrix((values.astype(np.float64), columns, ends), shape=shape)
