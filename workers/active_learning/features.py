@@ -1,4 +1,4 @@
-"""What a trunk says of a trajectory, as one row of numbers."""
+"""A backbone's state of a trajectory, as one row of numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

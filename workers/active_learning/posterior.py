@@ -1,6 +1,6 @@
-"""Bradley-Terry with a linear head on what a trunk says, and how sure it can be: a Gaussian posterior over the head.
+"""Bradley-Terry with a linear head on the states of a backbone, and how sure it can be: a Gaussian posterior over it.
 
-The trunk stays as it is, so a head for every label that comes is a matter of milliseconds, and as many heads as one
+The backbone stays as it is, so a head for every label that comes is a matter of milliseconds, and as many heads as one
 likes can be drawn from the posterior; what is computed here is what infinitely many would say.
 """
 

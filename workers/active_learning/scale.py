@@ -1,4 +1,4 @@
-"""Features of many kinds of trunks on one scale."""
+"""Features of many kinds of backbones on one scale."""
 
 import numpy as np
 

@@ -1,8 +1,8 @@
 """The folder a selection works in: the contract between Django and the core.
 
 config.json        what is wanted
-model/             the artifact whose trunk is looked through; without it, the embedded encoder alone
-known/             features of before, by the same trunk: features.safetensors, keys.json
+model/             the artifact whose backbone is looked through; without it, the embedded encoder alone
+known/             features of before, by the same backbone: features.safetensors, keys.json
 new.jsonl.zst      trajectories that are not in known/; in all other files they are called by their ids
 items.jsonl        {"id", "sides": [trajectory, ...]} of every item that may be asked about
 asked.jsonl        the same of those that were asked about

@@ -22,22 +22,22 @@ def effects(
     number: Tensor,
     parts: Sequence[Losses],
     *,
-    bent_by: Sequence[Losses] = (),
+    curvature_parts: Sequence[Losses] = (),
     damping: float = DAMPING,
     ridge: float | None = None,
 ) -> Tensor:
     """[examples]: by how much `number` is higher for each example being there, to first order.
 
     parameter: what was trained, the same tensor in everything below. number: a scalar computed from it. parts: each
-    computes the losses [n] of some examples, in order; the mean of all was made small. bent_by: those whose curvature
-    stands for that of all, all without. damping: added to the curvature, as a share of its mean.
+    computes the losses [n] of some examples, in order; the mean of all was made small. curvature_parts: those whose
+    curvature stands for that of all, all without. damping: added to the curvature, as a share of its mean.
     """
     (gradient,) = torch.autograd.grad(number, parameter)
 
-    def curved(direction: Tensor) -> Tensor:
+    def hessian_product(direction: Tensor) -> Tensor:
         """The Hessian of the mean loss times a direction."""
         total, count = torch.zeros_like(direction), 0
-        for part in bent_by or parts:
+        for part in curvature_parts or parts:
             losses = part()
             slope = _slope(losses.sum(), parameter)
             count += len(losses)
@@ -45,8 +45,8 @@ def effects(
                 total += _slope((slope * direction).sum(), parameter, again=False)
         return total / count
 
-    added = damping * max(_mean_curvature(curved, parameter), _LEAST) if ridge is None else ridge
-    direction = _solved(lambda vector: curved(vector) + added * vector, gradient)
+    added = damping * max(_mean_curvature(hessian_product, parameter), _LEAST) if ridge is None else ridge
+    direction = _solved(lambda vector: hessian_product(vector) + added * vector, gradient)
     slopes = torch.cat([_along(part, parameter, direction) for part in parts])
     return -slopes / len(slopes)
 
@@ -69,31 +69,31 @@ def _slope(value: Tensor, parameter: Tensor, *, again: bool = True) -> Tensor:
     return found
 
 
-def _mean_curvature(curved: Callable[[Tensor], Tensor], like: Tensor) -> float:
+def _mean_curvature(hessian_product: Callable[[Tensor], Tensor], like: Tensor) -> float:
     """The mean of the diagonal, by Hutchinson's probes."""
-    dice = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
     found = 0.0
     for _ in range(_PROBES):
-        probe = (torch.randint(0, 2, like.shape, generator=dice) * 2 - 1).to(like)
-        found += float((probe * curved(probe)).sum()) / like.numel()
+        probe = (torch.randint(0, 2, like.shape, generator=generator) * 2 - 1).to(like)
+        found += float((probe * hessian_product(probe)).sum()) / like.numel()
     return found / _PROBES
 
 
-def _solved(curved: Callable[[Tensor], Tensor], wanted: Tensor) -> Tensor:
+def _solved(hessian_product: Callable[[Tensor], Tensor], target: Tensor) -> Tensor:
     """Conjugate gradients (Hestenes and Stiefel 1952). Stops where the curvature turns negative: from there on it is
     no minimum, and the direction so far is as good as it gets."""
-    found, residual = torch.zeros_like(wanted), wanted.clone()
+    found, residual = torch.zeros_like(target), target.clone()
     direction, size = residual.clone(), float((residual * residual).sum())
     began = size
     for _ in range(_STEPS):
         if size <= _ENOUGH**2 * began or size == 0.0:
             break
-        turned = curved(direction)
-        bend = float((direction * turned).sum())
-        if bend <= 0:
+        product = hessian_product(direction)
+        curvature = float((direction * product).sum())
+        if curvature <= 0:
             break
-        length = size / bend
-        found, residual = found + length * direction, residual - length * turned
+        length = size / curvature
+        found, residual = found + length * direction, residual - length * product
         new = float((residual * residual).sum())
         direction, size = residual + (new / size) * direction, new
     return found

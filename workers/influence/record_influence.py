@@ -37,7 +37,7 @@ from workers.train.run_directory import read_run_config
 from workers.train.synthetic_pairs import generate
 
 _AT_ONCE = 256
-_MOST_CURVED = 4096  # examples whose curvature stands for that of all
+_MOST_CURVATURE_EXAMPLES = 4096  # examples whose curvature stands for that of all
 _SHOWN = 20  # records that raised it most, and as many that lowered it
 _CACHE_BYTES = 2 * 1024**3
 
@@ -106,11 +106,11 @@ def _moved(module: MultiObjectiveModule, examples: Examples, asked: Any) -> tupl
         backbone.prior.zero_()
     every = range(len(examples))
     some: Sequence[int] = every
-    if len(every) > _MOST_CURVED:
-        some = sorted(random.Random(0).sample(every, _MOST_CURVED))  # noqa: S311 (not for secrets)
+    if len(every) > _MOST_CURVATURE_EXAMPLES:
+        some = sorted(random.Random(0).sample(every, _MOST_CURVATURE_EXAMPLES))  # noqa: S311 (not for secrets)
     ridge = backbone.penalty / len(examples) if isinstance(backbone, LinearBackbone) else None
     found = effects(
-        last, reward, _parts(module, every, cache), bent_by=_parts(module, some, cache), ridge=ridge
+        last, reward, _parts(module, every, cache), curvature_parts=_parts(module, some, cache), ridge=ridge
     )
     return found.detach().double().cpu(), float(reward.detach())
 

@@ -29,7 +29,8 @@ from workers.text.word_deletion import AgentWords, agent_words, without_word
 
 MOST_WORDS = 60  # tried of a trajectory
 MOST_CHARACTERS = 2**21  # of the copies without a word, together: longer trajectories have fewer words tried
-_LOT_CHARACTERS = 2**18  # scored together: between two of them other requests have their turn
+_BATCH_CHARACTERS = 2**18  # scored together: between two batches other requests have their turn
+_STEP_CHARACTERS = 500  # what a step costs besides its text
 _MOST_STEPS = 20  # named for an event
 Floats = NDArray[np.float64]
 
@@ -122,7 +123,8 @@ def _step_weights(model: ExplainedModel) -> tuple[Floats, float]:
     """[known features], and the intercept: of the number that a step's value is."""
     backbone = model.model.backbone
     assert isinstance(backbone, LinearBackbone)
-    table = backbone.scaled(backbone.weight + backbone.deviations.mean(1)).detach().cpu().double().numpy()
+    weight = (backbone.weight + backbone.deviations.mean(1)).detach().cpu()
+    table = backbone.scaled(weight).double().numpy()
     starts = backbone.intercept.detach().cpu().double().numpy()
     if model.model.reward_from == "scalar":
         return table[:, 0], float(starts[0])
@@ -157,13 +159,14 @@ def _word_reasons(
     most_characters: int,
 ) -> Iterator[WordReason]:
     found = agent_words(content)
-    characters = sum(len(text) for text in (*rendered.agent_texts, *rendered.observations)) + 1
+    texts = (*rendered.agent_texts, *rendered.observations)
+    characters = sum(map(len, texts)) + _STEP_CHARACTERS * len(rendered.agent_texts) + 1
     most = max(1, min(MOST_WORDS, min(most_characters, MOST_CHARACTERS) // characters))
     tried = _likely_words(found, rendered, attribution)[:most]
-    lot = max(1, _LOT_CHARACTERS // characters)
+    batch_size = max(1, _BATCH_CHARACTERS // characters)
     (before,) = (score.raw for score in model.score([rendered]))
-    for start in range(0, len(tried), lot):
-        chosen = tried[start : start + lot]
+    for start in range(0, len(tried), batch_size):
+        chosen = tried[start : start + batch_size]
         scores = model.score([model.render(without_word(content, word)) for word in chosen])
         for word, score in zip(chosen, scores, strict=True):
             if by := (before - score.raw) / model.std:

@@ -56,10 +56,6 @@ def piece_columns(text: str) -> tuple[Columns, Columns]:
     return _columns(hashes, 1), owners.astype(np.int64)
 
 
-def count_words(text: str) -> int:
-    return len(_word_hashes(_bytes(text)))
-
-
 def _bytes(text: str) -> NDArray[np.uint8]:
     return np.frombuffer(text.lower().encode("utf-8", "replace"), dtype=np.uint8)
 

@@ -80,21 +80,21 @@ class _Reader:
     def _read_agent(
         self, message: str, reasoning: str, calls: Sequence[tuple[str, str]], seen: Sequence[str]
     ) -> None:
-        said, arguments = bool(message.strip()), [written for _, written in calls]
+        has_message, arguments = bool(message.strip()), [written for _, written in calls]
         words = self.overlap.read_agent(message, arguments)
         row = {
             "bias": 1.0,
             "first": float(not self.rows),
             "place": _length(len(self.rows)),
-            "speaks": float(said),
-            "empty": float(not said and not calls),
+            "speaks": float(has_message),
+            "empty": float(not has_message and not calls),
             "reasoning_words": _length(len(reasoning.split())),
             "heard_words": _length(self._heard_words),
             "heard_failed": float(self._heard_failed),
             "observation_words": _length(sum(self.overlap.read_given(text) for text in seen if text)),
             "calls": _count(len(calls)),
             "argument_words": _length(sum(len(written.split()) for written in arguments)),
-            "message_repeated": float(said and message in self._messages),
+            "message_repeated": float(has_message and message in self._messages),
         }
         row |= _form(message, words) | self._repeated_calls(calls) | self._failed(calls, seen)
         row["intent_without_call"] = float(not calls and row["intents"] > 0)

@@ -71,7 +71,9 @@ def test_some_stand_for_the_curvature_of_all(comparisons) -> None:
     number = parameter[0]
     parts = [lambda: losses(comparisons, parameter)]
     whole = effects(parameter, number, parts)
-    some = effects(parameter, parameter[0], parts, bent_by=[lambda: losses(comparisons[::2], parameter)])
+    some = effects(
+        parameter, parameter[0], parts, curvature_parts=[lambda: losses(comparisons[::2], parameter)]
+    )
     assert float(torch.corrcoef(torch.stack([whole, some]))[0, 1]) > 0.97
     assert float(some.std() / whole.std()) == pytest.approx(1.0, abs=0.3)
 

@@ -14,7 +14,7 @@ from workers.schema import Part, Text, TokenIds
 from workers.schema.reasons import EventReason, WordReason
 from workers.text import STRUCTURE
 from workers.text.event_names import EVENT_NAMES
-from workers.text.ngrams import count_words
+from workers.text.ngrams import word_columns
 from workers.text.word_deletion import agent_words, without_word
 
 pytestmark = pytest.mark.ml
@@ -134,7 +134,7 @@ class TestDeletion:
         "text", ["a b_c-d", "ÖL İx Kelvin K", "漢字 ok", "\ud800 x", "x\x00y\u00a0z", ""]
     )
     def test_words_are_those_that_the_model_reads(self, text: str) -> None:
-        assert len(agent_words(Text(text))[0]) == count_words(text)
+        assert len(agent_words(Text(text))[0]) == len(word_columns(text)[0])
 
 
 class TestEvents:
@@ -189,8 +189,18 @@ class TestBounds:
         model.reasons(content)
         assert len(rendered) == 1 + MOST_WORDS
         rendered.clear()
-        model.reasons(content, most_characters=5 * 400)
+        model.reasons(content, most_characters=5 * 900)
         assert len(rendered) == 1 + 5
+
+    def test_fewer_words_of_many_short_steps_are_scored(self, monkeypatch) -> None:
+        model = linear_model([SEVERAL])
+        batches: list[int] = []
+        score = LoadedModel.score
+        monkeypatch.setattr(
+            LoadedModel, "score", lambda self, batch: (batches.append(len(batch)), score(self, batch))[1]
+        )
+        model.reasons(asked(*(agent(f"w{number % 100}") for number in range(1000))))
+        assert batches == [1] * 5  # itself, and four of its copies, one at a time
 
     def test_events_name_at_most_twenty_steps(self) -> None:
         content = asked(*(agent(f"step {number}") for number in range(50)))
