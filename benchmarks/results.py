@@ -89,13 +89,14 @@ CASES = {
     "topical-chat": Case("Topical-Chat criteria", "topical_chat", _FROZEN | _TOPICAL, ("scores", "spearman")),
 }
 CASES |= {
-    name.removesuffix("-frozen") + "-linear": replace(
+    f"{name.removesuffix('-frozen')}-{backbone}": replace(
         case,
-        title=case.title.removesuffix(", frozen") + ", linear",
-        recipe=_FROZEN | case.recipe | {"backbone": "linear"},
+        title=f"{case.title.removesuffix(', frozen')}, {backbone}",
+        recipe=_FROZEN | case.recipe | {"backbone": backbone},
     )
     for name, case in CASES.items()
     if not name.endswith("-unfrozen")
+    for backbone in ("linear", "hybrid")
 }
 _TABLES = {
     "preference": "Comparisons: accuracy in %",

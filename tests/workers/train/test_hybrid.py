@@ -1,5 +1,6 @@
 """The hybrid backbone: its embeddings, the weight they get, and that its scores are its own."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from workers.models.backbones import chunk_encoder
 from workers.models.backbones.design_matrix import FIRST_EMBEDDING
 from workers.models.backbones.encoder import encode
 from workers.models.backbones.hybrid import HybridBackbone
+from workers.models.backbones.layer_encoder import middle_layer
 from workers.models.reasons import attribute
 from workers.objectives import Examples, collect_training
 from workers.schema import PreferenceRecord, Text
@@ -69,8 +71,27 @@ def test_a_step_has_the_mean_of_its_chunks_vectors(recipe) -> None:
     assert len(chunks) > 1
     expected = encode(backbone.encoder.module, chunks).mean(0)
     assert embeddings[1] == pytest.approx(expected.numpy(), abs=1e-6)
+    assert embeddings[0] == pytest.approx(_middle_vector(backbone, items[0].chunks[0][0]), abs=1e-6)
     assert np.linalg.norm(embeddings[0]) == pytest.approx(1.0, abs=1e-6)
     assert not embeddings[3].any()
+
+
+def _middle_vector(backbone: HybridBackbone, ids: tuple[int, ...]) -> np.ndarray:
+    """By the first of the tiny encoder's two layers alone."""
+    bert: Any = backbone.encoder.whole
+    with torch.no_grad():
+        hidden = bert.embeddings(torch.tensor([ids]))
+        hidden = bert.encoder.layer[0](hidden)
+    hidden = hidden[0] if isinstance(hidden, tuple) else hidden
+    vector = hidden.reshape(len(ids), -1).mean(0)
+    return (vector / vector.norm()).numpy()
+
+
+@pytest.mark.parametrize(("layers", "middle"), [(1, 1), (2, 1), (6, 4), (12, 8)])
+def test_two_thirds_of_the_layers_are_read(layers, middle) -> None:
+    encoder = torch.nn.Module()
+    encoder.config = SimpleNamespace(num_hidden_layers=layers)
+    assert middle_layer(encoder) == middle
 
 
 def test_every_chunk_is_encoded_once_in_a_fit(recipe, monkeypatch) -> None:
@@ -109,8 +130,8 @@ class TestWeight:
         trainer, said = fitted(records, recipe)
         assert trainer.backbone.embedding_weight == 0.0
         assert "and embedding weight 0, by the loss on held-out tasks" in said[0]
-        assert " and 0.5: " in said[0]
         assert " and 1: " in said[0]
+        assert " and 2: " in said[0]
 
     def test_it_is_not_0_where_only_embeddings_generalise(self, recipe, monkeypatch) -> None:
         """Every word stands in one task alone; the encoder gives those of the better side one direction."""
@@ -137,7 +158,7 @@ class TestWeight:
     def test_few_tasks_take_the_default(self, recipe) -> None:
         records = [preference(number) for number in range(6)]
         trainer, _ = fitted(records, recipe)
-        assert trainer.backbone.embedding_weight == 0.5
+        assert trainer.backbone.embedding_weight == 1.0
         assert trainer.backbone.penalty == 1 / DEFAULT_VARIANCE
 
     def test_it_multiplies_what_embeddings_are_worth(self, recipe) -> None:
@@ -182,6 +203,7 @@ class TestModel:
         assert isinstance(backbone, HybridBackbone)
         assert model.manifest["backbone"]["kind"] == "hybrid"
         assert model.manifest["backbone"]["embedding_weight"] == backbone.embedding_weight
+        assert model.manifest["backbone"]["layer"] == backbone.encoder.layer == 1
         assert backbone.deviates
         item = model.render(Text("good sent"))
         (mine,), (other,) = model.score([item]), again.score([item])

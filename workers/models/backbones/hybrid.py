@@ -1,9 +1,11 @@
 """The `hybrid` backbone: the linear one, whose features have the embedding of the agent's text of each step among them.
 
-The embedding of a step is the mean over its chunks of the vectors of unit length that a frozen encoder gives them, not
-scaled again; 0 where the agent wrote nothing. It stands after n-grams and structure, times a weight that is chosen with
-the ridge penalty. Everything else is as with a linear model: the losses are convex, and a step's reward is the sum of
-what its words, events and embedding are worth.
+The embedding of a step is the mean over its chunks of the vectors of unit length that a middle layer of a frozen
+encoder gives them, not scaled again; 0 where the agent wrote nothing. The last layers of a sentence encoder keep what
+a text is about; those before them also tell how it is written (Jawahar, Sagot and Seddah 2019), which people judge as
+well. The embedding stands after n-grams and structure, times a weight that is chosen with the ridge penalty. Everything
+else is as with a linear model: the losses are convex, and a step's reward is the sum of what its words, events and
+embedding are worth.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +18,7 @@ from torch import Tensor, nn
 
 from workers.models.backbones.chunk_encoder import EmbeddingCache, embed_ahead, embed_chunks, hidden_size
 from workers.models.backbones.design_matrix import FIRST_EMBEDDING, DesignMatrix, Floats
+from workers.models.backbones.layer_encoder import LayerEncoder, middle_layer
 from workers.models.backbones.linear import LinearBackbone, Readout
 from workers.models.cache.embeddings import ChunkCache
 from workers.text import HybridRenderer, HybridTexts, StepTexts
@@ -26,12 +29,15 @@ _SERVED_BYTES = 64 * 1024**2  # where no one keeps a cache: of one batch
 class ChunkEncoder:
     """A frozen encoder on its device. No part of the module: it stays float32, and has files of its own.
 
-    name: in the keys of caches.
+    name: of its weights. layer: the one that is read, two thirds of the way up by default. `name` is in the keys of
+    caches, which a step-encoder with the same weights shares.
     """
 
-    def __init__(self, encoder: nn.Module, name: str) -> None:
-        self.module = encoder.requires_grad_(False).eval()
-        self.name = name.encode()
+    def __init__(self, encoder: nn.Module, name: str, layer: int | None = None) -> None:
+        self.whole = encoder.requires_grad_(False).eval()
+        self.layer = middle_layer(encoder) if layer is None else layer
+        self.module = LayerEncoder(self.whole, self.layer)
+        self.name = f"{name}/{self.layer}".encode()
         self.hidden = hidden_size(encoder)
 
 
@@ -39,8 +45,8 @@ class HybridBackbone(LinearBackbone):
     """cache: the matrix of a training (`new_cache`), or a `ChunkCache` of embeddings in serving."""
 
     kind = "hybrid"
-    embedding_weight = 0.5  # where there is too little to choose it by
-    embedding_weights: ClassVar[tuple[float, ...]] = (0.0, 0.5, 1.0)
+    embedding_weight = 1.0  # where there is too little to choose it by
+    embedding_weights: ClassVar[tuple[float, ...]] = (0.0, 1.0, 2.0)
 
     def __init__(
         self,

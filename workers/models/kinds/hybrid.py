@@ -34,13 +34,14 @@ def build(
 
 
 def save(backbone: HybridBackbone, heads: Heads, folder: Path, recipe: Recipe) -> dict[str, Any]:
-    described = save_encoder(backbone.encoder.module, folder, recipe)
+    described = save_encoder(backbone.encoder.whole, folder, recipe)
     linear.save_features(backbone, folder / _FEATURES)
     return {
         "backbone": {
             "kind": KIND,
             **linear.described(backbone),
             "embedding_weight": backbone.embedding_weight,
+            "layer": backbone.encoder.layer,
             **described,
         },
         "heads": save_heads(heads, folder),
@@ -56,7 +57,7 @@ def load(
     known = manifest["backbone"]
     weights = load_file(folder / _FEATURES)
     backbone = HybridBackbone(
-        ChunkEncoder(load_saved_encoder(folder, known).to(device), known["weights_sha256"]),
+        ChunkEncoder(load_saved_encoder(folder, known).to(device), known["weights_sha256"], known["layer"]),
         _renderer(folder, manifest["text"]["chunk_tokens"]),
         Readout(config.ensemble, config.labels, config.named_criteria),
         cumulative=known["cumulative"],
