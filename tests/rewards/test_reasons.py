@@ -128,7 +128,7 @@ def test_an_endpoint_without_a_linear_model_says_what_to_do(http: httpx.Client, 
 def test_more_than_32_inputs_are_refused(http: httpx.Client, linear: str) -> None:
     assert ask(http, linear, inputs=ITEMS * 16, reasons=True).status_code == 200
     reply = ask(http, linear, inputs=[*ITEMS * 16, ITEMS[0]], reasons=True)
-    assert (reply.status_code, reply.json()["pointer"], reply.json()["limit"]) == (400, "/reasons", 32)
+    assert (reply.status_code, reply.json()["pointer"], reply.json()["limit"]) == (413, "/reasons", 32)
     assert ask(http, linear, inputs=ITEMS * 17, reasons=False).status_code == 200
 
 

@@ -1,16 +1,18 @@
-"""Each version of an endpoint reads the text of a request by its own `policy_template`, never by another version's."""
+"""What versions of an endpoint differ in during a release: each reads the text of a request by its own
+`policy_template`, never by another version's, and only some give reasons or critiques."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from apps.rewards.serving.access import Caller
 from apps.rewards.serving.deployments import Deployment, Target
-from apps.rewards.serving.intake import ParserSlot
+from apps.rewards.serving.intake import ThreadSlot
+from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.registry import EndpointInfo, ReleaseInfo, RevisionInfo
 from apps.rewards.serving.requests import ScoreRequest, Tags
 from apps.rewards.serving.response import ScoreResponse
@@ -19,7 +21,9 @@ from apps.rewards.serving.shadow import ShadowScorer
 from apps.rewards.serving.usage_writer import UsageWriter
 from tests.workers.engine.fakes import FakeModel
 from workers.engine import Batcher, ServedModel, Version
+from workers.errors import RewardError
 from workers.schema.endpoints import parse_spec
+from workers.schema.reasons import Rescoring
 from workers.schema.rendered_items import parse_scored_item
 
 CHATML = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
@@ -54,11 +58,13 @@ def request(**more: Any) -> ScoreRequest:
     return ScoreRequest((item,), tags=Tags(run="r"), **more)
 
 
-def ask(target: Target, asked: ScoreRequest) -> ScoreResponse:
+def ask(
+    target: Target, asked: ScoreRequest, charge: Callable[[int], None] = lambda tokens: None
+) -> ScoreResponse:
     async def run() -> ScoreResponse:
         with ThreadPoolExecutor(1) as pool:
-            parsers = ParserSlot(pool, asyncio.Semaphore(1))
-            return await answer(target, asked, CALLER, parsers, lambda tokens: None, 0.0)
+            parsers = ThreadSlot(pool, asyncio.Semaphore(1))
+            return await answer(target, asked, CALLER, parsers, parsers, charge, 0.0)
 
     return asyncio.run(run())
 
@@ -106,3 +112,54 @@ def test_the_other_version_of_a_release_reads_by_its_own_template(batcher, share
     )
     assert pair.scores == pytest.approx(expected)
     assert pair.scores[0] != pair.scores[1]
+
+
+@dataclass
+class ExplainedFake(FakeModel):
+    """One that gives reasons, of which there are none."""
+
+    gives_reasons: bool = True
+
+    def reasons(self, content: Any, *, rescoring: Rescoring) -> list[Any]:
+        rescoring.charge(7)
+        return []
+
+
+def served_by(batcher: Batcher, number: int, model: FakeModel) -> Version:
+    spec = parse_spec({"components": [{"name": "m", "model": "p/m@1"}]})
+    return Version(
+        number, spec, {"p/m@1": ServedModel("p/m@1", model)}, batcher, on_close=lambda version: None
+    )
+
+
+class TestReasonsDuringARelease:
+    def test_a_candidate_that_gives_none_takes_no_part(self, batcher, caplog) -> None:
+        both = target(served_by(batcher, 1, ExplainedFake()), served_by(batcher, 2, FakeModel()), share=1.0)
+        answered = ask(both, request(with_reasons=True))
+        assert (answered.version, answered.scores[0].reasons) == (1, {"m": []})
+        assert "fails as a candidate" not in caplog.text
+        assert ask(both, request()).version == 2
+
+    def test_an_active_version_that_gives_none_refuses_whichever_would_answer(self, batcher) -> None:
+        for share in (0.5, 1.0):
+            both = target(
+                served_by(batcher, 1, FakeModel()), served_by(batcher, 2, ExplainedFake()), share=share
+            )
+            with pytest.raises(Problem, match="No model of this endpoint gives reasons"):
+                ask(both, request(with_reasons=True))
+
+    def test_copies_are_charged_and_counted(self, batcher) -> None:
+        both = target(
+            served_by(batcher, 1, ExplainedFake()), served_by(batcher, 2, ExplainedFake()), share=1.0
+        )
+        charged: list[int] = []
+        answered = ask(both, request(with_reasons=True), charged.append)
+        assert charged == [answered.scores[0].tokens, 7]
+        assert (answered.usage["reason_tokens"], answered.usage["tokens"]) == (7, answered.scores[0].tokens)
+        assert "reason_tokens" not in ask(both, request()).usage
+
+    def test_a_candidate_without_critiques_takes_no_part_in_them(self, batcher, caplog) -> None:
+        both = target(served_by(batcher, 1, FakeModel()), served_by(batcher, 2, FakeModel()), share=1.0)
+        with pytest.raises(RewardError, match="No component of this endpoint writes critiques"):
+            ask(both, request(with_critiques=True))
+        assert "fails as a candidate" not in caplog.text

@@ -27,7 +27,7 @@ class ItemScore:
     mean and min), each step's own score, treated as a reward is. critiques: by component, of models that write and of
     judges. preferred: of two that were compared by a model that can, how likely this one is the better. cut_tokens: of
     the input, not read by the first model. task_tokens: what the task was cut to, if it was. reasons: by component,
-    what moved it, where that was asked for.
+    what moved it, where that was asked for. reason_tokens: of the copies that were scored to find out.
     """
 
     reward: float
@@ -49,6 +49,7 @@ class ItemScore:
     critiques: dict[str, str] = field(default_factory=dict)
     preferred: float | None = None
     reasons: Mapping[str, Sequence[Reason]] = field(default_factory=dict)
+    reason_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

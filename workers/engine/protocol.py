@@ -33,7 +33,8 @@ class Scorer(Protocol):
     render and count may be called from any thread; score only from the model thread.
 
     compares: whether it has `render_pair(a, b)`, of which `score` is the log-odds that `a` is the better one.
-    gives_reasons: whether it has `reasons(content)`: which words and events moved the reward; from any thread.
+    gives_reasons: whether it has `reasons(content, rescoring=)`: which words and events moved the reward; from any
+    thread.
     rewrites: whether its template changes what earlier steps look like when the next one comes.
     warm_up_content: something it can read.
     """

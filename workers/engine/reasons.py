@@ -1,16 +1,18 @@
 """Reasons for the rewards of an endpoint: of each component whose model gives them, for what it adds to the reward."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from workers.engine.batcher import ServedModel
 from workers.errors import RewardError
 from workers.schema import ScoreInput
 from workers.schema.endpoints import EndpointSpec, RewardModelPart
-from workers.schema.reasons import Reason, weighted
+from workers.schema.reasons import Reason, Rescoring, weighted
 
-MOST_CHARACTERS = 2**23  # of the trajectories that are scored without a word, for all items of a request
+# Of the trajectories that are scored without a word, for all items of a request, as in `Rescoring`.
+MOST_CHARACTERS = 2**23
+MOST_TOKENS = 2**17
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +31,35 @@ class ReasonComponents:
         ]
         return cls(parts, models)
 
-    def find(self, items: Sequence[ScoreInput]) -> list[dict[str, list[Reason]]]:
-        """By item and component, before transforms. Takes seconds: not on an event loop.
+    def find(
+        self, items: Sequence[ScoreInput], charge: Callable[[int], None]
+    ) -> list[tuple[dict[str, list[Reason]], int]]:
+        """By item: by component, before transforms; and the tokens of what was scored again. Takes seconds: not on an
+        event loop.
 
-        items: as the version reads them. Raises RewardError at `/<index>`.
+        items: as the version reads them. charge: see `Rescoring`. Raises RewardError at `/<index>`.
         """
-        share = MOST_CHARACTERS // max(1, len(items) * len(self.parts))
-        return [self._find_for(item, index, share) for index, item in enumerate(items)]
+        count = max(1, len(items) * len(self.parts))
+        limits = Rescoring(most_characters=MOST_CHARACTERS // count, most_tokens=MOST_TOKENS // count)
+        return [self._find_for(item, index, limits, charge) for index, item in enumerate(items)]
 
-    def _find_for(self, item: ScoreInput, index: int, share: int) -> dict[str, list[Reason]]:
+    def _find_for(
+        self, item: ScoreInput, index: int, limits: Rescoring, charge: Callable[[int], None]
+    ) -> tuple[dict[str, list[Reason]], int]:
         found: dict[str, list[Reason]] = {}
+        scored = [0]
+
+        def charge_copies(tokens: int) -> None:
+            charge(tokens)
+            scored.append(tokens)
+
         for part in self.parts:
-            model: Any = self.models[part.model].model
+            served = self.models[part.model]
+            model: Any = served.model
+            rescoring = replace(limits, cache=served.cache, charge=charge_copies)
             try:
-                reasons: list[Reason] = model.reasons(item.content, most_characters=share)
+                reasons: list[Reason] = model.reasons(item.content, rescoring=rescoring)
             except RewardError as error:
                 raise error.at(f"/{index}") from None
             found[part.name] = [weighted(reason, part.weight) for reason in reasons]
-        return found
+        return found, sum(scored)

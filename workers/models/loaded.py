@@ -10,7 +10,7 @@ from torch import Tensor
 
 from workers.errors import RewardError
 from workers.models.ood import OodDetector
-from workers.models.reasons import MOST_CHARACTERS, find_reasons, gives_reasons
+from workers.models.reasons import find_reasons, gives_reasons
 from workers.models.reward_model import (
     Aggregation,
     Outputs,
@@ -22,7 +22,7 @@ from workers.models.reward_model import (
 from workers.models.states import join
 from workers.schema import Features, Text
 from workers.schema.model_score import ModelScore
-from workers.schema.reasons import MOST_REASONS, Reason
+from workers.schema.reasons import MOST_REASONS, Reason, Rescoring
 from workers.text import Content, Rendered, Session, Tokens
 
 
@@ -106,10 +106,10 @@ class LoadedModel(Described):
         self.gives_reasons = gives_reasons(self)
 
     def reasons(
-        self, content: Content, *, limit: int = MOST_REASONS, most_characters: int = MOST_CHARACTERS
+        self, content: Content, *, limit: int = MOST_REASONS, rescoring: Rescoring | None = None
     ) -> list[Reason]:
         """Which words and events moved the reward of an item, see `find_reasons`; may take seconds for a long one."""
-        return find_reasons(self, content, limit=limit, most_characters=most_characters)
+        return find_reasons(self, content, limit=limit, rescoring=rescoring)
 
     @property
     def precision(self) -> str:

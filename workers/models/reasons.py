@@ -1,11 +1,12 @@
 """Reasons for the reward of a linear model: the words whose deletion moves it most, and what its events are worth.
 
-A word's share is exact: the trajectory is scored again without it. Which words are tried is found by a cheap sum over
-the weights of the word, its pairs and its pieces. An event's share is its value times its weight, summed over steps.
+A word's share is exact: the trajectory is scored again without it, of which an encoder reads only the chunks that are
+not the same. Which words are tried is found by a cheap sum over the weights of the word, its pairs and its pieces. An
+event's share is its value times its weight, summed over steps.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,18 +19,29 @@ from workers.models.backbones.design_matrix import (
     WORDS_LENGTH,
     scaled_channel,
 )
+from workers.models.backbones.hybrid import HybridBackbone
 from workers.models.backbones.linear import LinearBackbone
+from workers.models.cache.embeddings import ChunkCache
 from workers.models.reward_model import RewardModel
 from workers.schema.model_score import ModelScore
-from workers.schema.reasons import MOST_REASONS, EventReason, Reason, WordReason
-from workers.text import STRUCTURE, Content, StepTexts
+from workers.schema.reasons import (
+    MOST_CHARACTERS,
+    MOST_REASONS,
+    MOST_TOKENS,
+    EventReason,
+    Reason,
+    Rescoring,
+    WordReason,
+)
+from workers.text import STRUCTURE, Content, HybridTexts, StepTexts
 from workers.text.event_names import EVENT_NAMES
 from workers.text.ngrams import COLUMNS, piece_columns, pieces, word_columns, words
 from workers.text.word_deletion import AgentWords, agent_words, without_word
 
 MOST_WORDS = 60  # tried of a trajectory
-MOST_CHARACTERS = 2**21  # of the copies without a word, together: longer trajectories have fewer words tried
 _BATCH_CHARACTERS = 2**18  # scored together: between two batches other requests have their turn
+_BATCH_TOKENS = 2**12  # the same, of those that an encoder reads
+_KEPT_BYTES = 2**26  # of embeddings, where no one keeps a cache
 _STEP_CHARACTERS = 500  # what a step costs besides its text
 _MOST_STEPS = 20  # named for an event
 Floats = NDArray[np.float64]
@@ -45,7 +57,7 @@ class ExplainedModel(Protocol):
     @property
     def std(self) -> float: ...
     def render(self, content: Content) -> Any: ...
-    def score(self, batch: Sequence[Any]) -> Sequence[ModelScore]: ...
+    def score(self, batch: Sequence[Any], *, cache: Any = None) -> Sequence[ModelScore]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +87,32 @@ def find_reasons(
     content: Content,
     *,
     limit: int = MOST_REASONS,
-    most_characters: int = MOST_CHARACTERS,
+    rescoring: Rescoring | None = None,
 ) -> list[Reason]:
     """At most `limit`, those that moved the reward most first; [] for a backbone that is not linear.
 
-    most_characters: of all trajectories that are scored again. Raises RewardError for what the model does not read.
+    Raises RewardError for what the model does not read.
     """
     if not gives_reasons(model):
         return []
+    rescoring = rescoring or Rescoring()
+    if rescoring.cache is None and isinstance(model.model.backbone, HybridBackbone):
+        rescoring = replace(rescoring, cache=ChunkCache(_KEPT_BYTES))
     rendered: StepTexts = model.render(content)
-    attribution = attribute(model, rendered)
+    attribution = attribute(model, rendered, cache=rescoring.cache)
     found: list[Reason] = [
-        *_word_reasons(model, content, rendered, attribution, most_characters),
+        *_word_reasons(model, content, rendered, attribution, rescoring),
         *_event_reasons(attribution, model.std),
     ]
     return sorted(found, key=lambda reason: -abs(reason.by))[:limit]
 
 
-def attribute(model: ExplainedModel, rendered: StepTexts) -> Attribution:
-    """The raw reward of a linear model, by step. Ensembles: of the mean over their heads."""
+def attribute(model: ExplainedModel, rendered: StepTexts, *, cache: Any = None) -> Attribution:
+    """The raw reward of a linear model, by step. Ensembles: of the mean over their heads. cache: as for `states`."""
     backbone = model.model.backbone
     assert isinstance(backbone, LinearBackbone)
     known, intercept = _step_weights(model)
-    matrix = backbone.design_rows([rendered]).matrix
+    matrix = backbone.design_rows([rendered], cache).matrix
     first, end = (
         int(np.searchsorted(backbone.known, column)) for column in (FIRST_STRUCTURE, FIRST_EMBEDDING)
     )
@@ -156,23 +171,55 @@ def _word_reasons(
     content: Content,
     rendered: StepTexts,
     attribution: Attribution,
-    most_characters: int,
+    rescoring: Rescoring,
 ) -> Iterator[WordReason]:
     found = agent_words(content)
     texts = (*rendered.agent_texts, *rendered.observations)
     characters = sum(map(len, texts)) + _STEP_CHARACTERS * len(rendered.agent_texts) + 1
-    most = max(1, min(MOST_WORDS, min(most_characters, MOST_CHARACTERS) // characters))
-    tried = _likely_words(found, rendered, attribution)[:most]
+    most = max(1, min(MOST_WORDS, min(rescoring.most_characters, MOST_CHARACTERS) // characters))
+    (before,) = (score.raw for score in model.score([rendered], cache=rescoring.cache))
+    copies = (
+        (word, model.render(without_word(content, word)))
+        for word in _likely_words(found, rendered, attribution)[:most]
+    )
+    most_tokens = min(rescoring.most_tokens, MOST_TOKENS)
     batch_size = max(1, _BATCH_CHARACTERS // characters)
-    (before,) = (score.raw for score in model.score([rendered]))
-    for start in range(0, len(tried), batch_size):
-        chosen = tried[start : start + batch_size]
-        scores = model.score([model.render(without_word(content, word)) for word in chosen])
-        for word, score in zip(chosen, scores, strict=True):
+    for batch in _copy_batches(copies, rendered, most_tokens, batch_size=batch_size):
+        rescoring.charge(sum(copy.tokens for _, copy in batch))
+        scores = model.score([copy for _, copy in batch], cache=rescoring.cache)
+        for (word, _), score in zip(batch, scores, strict=True):
             if by := (before - score.raw) / model.std:
                 steps = [step for step, step_words in enumerate(found) if word in step_words]
                 count = sum(step_words.count(word) for step_words in found)
                 yield WordReason(word, steps[0] if len(steps) == 1 else None, count, by)
+
+
+def _copy_batches(
+    copies: Iterable[tuple[str, StepTexts]], original: StepTexts, most_tokens: int, *, batch_size: int
+) -> Iterator[list[tuple[str, StepTexts]]]:
+    """What is scored together: at most batch_size copies. Those for which too few tokens are left are left out."""
+    known = _chunks(original)
+    batch: list[tuple[str, StepTexts]] = []
+    batch_tokens = 0
+    for word, copy in copies:
+        new = _chunks(copy) - known
+        tokens = sum(map(len, new))
+        if tokens > most_tokens:
+            continue
+        if batch and (len(batch) == batch_size or batch_tokens + tokens > _BATCH_TOKENS):
+            yield batch
+            batch, batch_tokens = [], 0
+        most_tokens -= tokens
+        batch_tokens += tokens
+        known |= new
+        batch.append((word, copy))
+    if batch:
+        yield batch
+
+
+def _chunks(texts: StepTexts) -> set[tuple[int, ...]]:
+    """What an encoder reads of it: nothing of a linear model's."""
+    return {chunk for step in texts.chunks for chunk in step} if isinstance(texts, HybridTexts) else set()
 
 
 def _likely_words(found: AgentWords, rendered: StepTexts, attribution: Attribution) -> list[str]:

@@ -1,9 +1,32 @@
 """Reasons: which words and events moved the reward of a trajectory, and by how much."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 MOST_REASONS = 10
+# Of the copies of an item without a word, together: of longer items fewer words are tried.
+MOST_CHARACTERS = 2**21
+MOST_TOKENS = 2**15  # of those, what an encoder has to read: some 5 s on two cores
+
+
+def _ignore(tokens: int) -> None:
+    """Where nothing is charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rescoring:
+    """How an item is scored again without a word.
+
+    most_characters, most_tokens: of all copies, the latter of those that an encoder has to read. cache: that of the
+    served model, which has the chunks of the item. charge: called with the tokens of the copies about to be scored;
+    what it raises ends the search.
+    """
+
+    most_characters: int = MOST_CHARACTERS
+    most_tokens: int = MOST_TOKENS
+    cache: Any = None
+    charge: Callable[[int], None] = _ignore
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,8 @@ async def dry_run(request: Request, state: ServiceState, caller: Caller) -> list
             prepared = await parsers.run(version.render, items)
             scores = await version.score(prepared)
             if is_explained:
-                scores = await parsers.run(with_reasons, version, prepared.items, scores)
+                explainers = state.explainers.slot(caller)
+                scores = await explainers.run(with_reasons, version, prepared.items, scores, lambda _: None)
     return ScoreResponse("dry run", caller.project, 0, asked, items, items, scores, 0.0).results()
 
 

@@ -128,7 +128,8 @@ async def _respond(request: Request, parse: Parse, *, query_key: bool = False) -
             if target is None:
                 target = await resolve(asked.endpoint or "")
             charge = partial(state.gate.charge, caller.name, caller.limits)
-            response = await answer(target, asked, caller, parsers, charge, started)
+            explainers = state.explainers.slot(caller)
+            response = await answer(target, asked, caller, parsers, explainers, charge, started)
     except (DomainError, RewardError) as error:
         log.refused(status_of(error))
         raise

@@ -28,8 +28,8 @@ MOST_SECONDS = 60.0  # for a body: a sender of a byte at a time holds nothing fo
 
 
 @dataclass(eq=False, slots=True)
-class ParserSlot:
-    """Runs functions in the parser threads, of which a key has half."""
+class ThreadSlot:
+    """Runs functions in the threads of a pool, of which a key has half."""
 
     pool: Executor
     slot: asyncio.Semaphore
@@ -41,6 +41,23 @@ class ParserSlot:
 
 
 @dataclass(eq=False)
+class KeySlots:
+    """On the event loop only. threads: of the pool."""
+
+    pool: Executor
+    threads: int
+    _slots: "WeakValueDictionary[tuple[str, str], asyncio.Semaphore]" = field(
+        default_factory=WeakValueDictionary
+    )
+
+    def slot(self, caller: Caller) -> ThreadSlot:
+        slot = self._slots.get(caller.queue_key)
+        if slot is None:
+            self._slots[caller.queue_key] = slot = asyncio.Semaphore(max(self.threads // 2, 1))
+        return ThreadSlot(self.pool, slot)
+
+
+@dataclass(eq=False)
 class Intake:
     """On the event loop only. limit: bytes of bodies in memory together. threads: of the pool."""
 
@@ -48,23 +65,21 @@ class Intake:
     pool: Executor
     threads: int
     _held: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    _slots: "WeakValueDictionary[tuple[str, str], asyncio.Semaphore]" = field(
-        default_factory=WeakValueDictionary
-    )
+    _parsers: KeySlots = field(init=False)
     _large: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
-    def parsers(self, caller: Caller) -> ParserSlot:
-        slot = self._slots.get(caller.queue_key)
-        if slot is None:
-            self._slots[caller.queue_key] = slot = asyncio.Semaphore(max(self.threads // 2, 1))
-        return ParserSlot(self.pool, slot)
+    def __post_init__(self) -> None:
+        self._parsers = KeySlots(self.pool, self.threads)
+
+    def parsers(self, caller: Caller) -> ThreadSlot:
+        return self._parsers.slot(caller)
 
     async def read(
         self,
         request: Request,
         parse: Callable[[bytes, Mapping[str, str]], T],
         caller: Caller,
-        parsers: ParserSlot,
+        parsers: ThreadSlot,
     ) -> T:
         """The body of the request, parsed. Raises Problem 413, with the limit, as soon as it is passed; 408 where the
         body does not arrive; 503 where too many bodies are being read; and what `parse` raises."""
@@ -94,7 +109,7 @@ class Intake:
 
     async def parse(
         self,
-        parsers: ParserSlot,
+        parsers: ThreadSlot,
         parse: Callable[[bytes, Mapping[str, str]], T],
         data: bytes,
         headers: Mapping[str, str],

@@ -23,13 +23,13 @@ _LABEL = {
 _NUMBER: Json = {"type": "number"}
 _COUNT: Json = {"type": "integer", "minimum": 0}
 _REFUSALS = {
-    "400": "the body is not JSON, or asks for reasons of more than 32 inputs",
+    "400": "the body is not JSON",
     "401": "no key, or one that is revoked or expired",
     "403": "the key does not have the scope `reward`",
     "404": "no such endpoint for this key",
     "408": "the body did not arrive in time",
     "409": "`version` is not served",
-    "413": "the body is over the limit, or an input is longer than the model reads and truncation is off",
+    "413": "the body is over the limit, has more than 32 inputs with reasons, or one that is too long to be untruncated",
     "422": "an invalid value, named by `pointer`; or a judge cannot score the input",
     "429": "the queue is full, or a judge is rate-limited; see Retry-After",
     "502": "a verifier or judge of the endpoint gave an invalid reply; see Retry-After",

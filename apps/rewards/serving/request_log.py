@@ -74,7 +74,7 @@ class RequestLog:
                 200,
                 1000 * response.seconds,
                 rewards=tuple(score.reward for score in scores),
-                tokens=sum(score.tokens for score in scores),
+                tokens=sum(score.tokens + score.reason_tokens for score in scores),
                 cached_tokens=sum(score.cached_tokens for score in scores),
                 uncertain=sum("uncertain" in score.flags for score in scores),
                 truncated=sum("truncated" in score.flags for score in scores),

@@ -158,13 +158,13 @@ def load_items(items: Sequence[ScoreInput], project: str) -> list[ScoreInput]:
 
 
 def _with_reasons(document: dict[str, Any], count: int) -> bool:
-    """Raises Problem 400 for more items than can have reasons in one request."""
+    """Raises Problem 413 for more items than can have reasons in one request."""
     is_wanted = _flag(document, "reasons", default=False)
     if is_wanted and count > MOST_ITEMS_WITH_REASONS:
         raise Problem(
             f"`reasons` is true for {count} inputs; the limit for one request is {MOST_ITEMS_WITH_REASONS}. Split the "
             "request, or set `reasons` to false.",
-            status=400,
+            status=413,
             pointer="/reasons",
             limit=MOST_ITEMS_WITH_REASONS,
         )

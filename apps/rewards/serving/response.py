@@ -38,8 +38,13 @@ class ScoreResponse:
             "tokens": sum(score.tokens for score in self.scores),
             "cached_tokens": sum(score.cached_tokens for score in self.scores),
             "cut_tokens": sum(score.cut_tokens for score in self.scores),
+            **({"reason_tokens": self._reason_tokens} if self.request.with_reasons else {}),
             "milliseconds": round(self.seconds * 1000, 1),
         }
+
+    @property
+    def _reason_tokens(self) -> int:
+        return sum(score.reason_tokens for score in self.scores)
 
     @property
     def tokens(self) -> int:

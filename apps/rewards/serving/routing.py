@@ -16,7 +16,7 @@ from apps.core.errors import TooManyRequests
 from apps.rewards.prompts import prompt_of
 from apps.rewards.serving.access import Caller
 from apps.rewards.serving.deployments import Target
-from apps.rewards.serving.intake import ParserSlot
+from apps.rewards.serving.intake import ThreadSlot
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.registry import ReleaseInfo
 from apps.rewards.serving.requests import ScoreRequest, Tags, load_items
@@ -34,23 +34,31 @@ async def answer(
     target: Target,
     request: ScoreRequest,
     caller: Caller,
-    parsers: ParserSlot,
+    parsers: ThreadSlot,
+    explainers: ThreadSlot,
     charge: Callable[[int], None],
     started: float,
 ) -> ScoreResponse:
     """Raises Problem 409 for a version that is not served, 413, Overloaded, or RewardError at its place in the body.
 
-    charge: called with the number of tokens about to be scored; what it raises ends the request. started: of
-    time.perf_counter.
+    explainers: threads for reasons. charge: called with the number of tokens about to be scored, from any thread; what
+    it raises ends the request. started: of time.perf_counter.
     """
     pinned = _pinned(target, request.version)
-    scoring = _Scoring(request, caller, parsers, charge)
+    scoring = _Scoring(request, caller, parsers, explainers, charge)
     release, by_candidate = None, dict[int, ItemScore]()
-    if pinned is not None or target.candidate is None or target.release is None:
+    candidate = target.candidate
+    if candidate is not None and not _can_answer(candidate, request):
+        candidate = None
+    if pinned is not None or candidate is None or target.release is None:
         version = pinned or target.active
         number, found = version.number, await scoring.score(version)
     else:
-        candidate, release = target.candidate, target.release
+        release = target.release
+        if request.with_reasons:
+            require_reasons(
+                target.active
+            )  # or what a request gets would depend on which version its items draw
         chosen = await parsers.run(scoring.choose, release, target.active)
         rest = [place for place in range(len(scoring.items)) if place not in chosen]
         found, by_candidate = await asyncio.gather(
@@ -82,7 +90,8 @@ class _Scoring:
 
     request: ScoreRequest
     caller: Caller
-    parsers: ParserSlot
+    parsers: ThreadSlot
+    explainers: ThreadSlot
     charge: Callable[[int], None]
     items: Sequence[ScoreInput] = ()
     items_read: dict[int, ScoreInput] = field(default_factory=dict)
@@ -100,7 +109,7 @@ class _Scoring:
                 first, second = scores
                 scores = [replace(first, preferred=chance), replace(second, preferred=1 - chance)]
             if self.request.with_reasons:
-                scores = await self.parsers.run(with_reasons, version, prepared.items, scores)
+                scores = await self.explainers.run(with_reasons, version, prepared.items, scores, self.charge)
             found = range(len(self.items)) if places is None else places
             self.items_read |= zip(found, prepared.items, strict=True)
             return dict(zip(found, scores, strict=True))
@@ -166,6 +175,13 @@ class _Scoring:
         return prepared
 
 
+def _can_answer(candidate: Version, request: ScoreRequest) -> bool:
+    """Whether the candidate gives all that is asked for; otherwise it takes no part in the request."""
+    return (not request.with_reasons or bool(candidate.reason_components.parts)) and (
+        not request.with_critiques or candidate.writes_critiques
+    )
+
+
 def require_reasons(version: Version) -> None:
     """Raises Problem 422 for a version none of whose models gives reasons, as for critiques."""
     if not version.reason_components.parts:
@@ -178,11 +194,15 @@ def require_reasons(version: Version) -> None:
 
 
 def with_reasons(
-    version: Version, items: Sequence[ScoreInput], scores: Sequence[ItemScore]
+    version: Version, items: Sequence[ScoreInput], scores: Sequence[ItemScore], charge: Callable[[int], None]
 ) -> list[ItemScore]:
-    """In a parser thread: the scores with the reasons for each. items: as the version reads them."""
-    found = version.reason_components.find(items)
-    return [replace(score, reasons=reasons) for score, reasons in zip(scores, found, strict=True)]
+    """In a thread for it: the scores with the reasons for each. items: as the version reads them. charge: called with
+    the tokens of what is scored again."""
+    found = version.reason_components.find(items, charge)
+    return [
+        replace(score, reasons=reasons, reason_tokens=tokens)
+        for score, (reasons, tokens) in zip(scores, found, strict=True)
+    ]
 
 
 def _pinned(target: Target, wanted: int | None) -> Version | None:

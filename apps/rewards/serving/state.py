@@ -15,7 +15,7 @@ from apps.core.storage import artifacts
 from apps.rewards.serving.access import Access
 from apps.rewards.serving.change_listener import ChangeListener
 from apps.rewards.serving.deployments import Deployments, Load
-from apps.rewards.serving.intake import BODIES, Intake
+from apps.rewards.serving.intake import BODIES, Intake, KeySlots
 from apps.rewards.serving.judges import Judges
 from apps.rewards.serving.prometheus_metrics import PrometheusMetrics
 from apps.rewards.serving.registry import EndpointRegistry
@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 PARSERS = 4
+EXPLAINERS = 2  # threads that look for reasons: they take seconds, and hold up no parsing
 WRITTEN_SECONDS = 3 * EVERY_SECONDS  # until usage is in the database, at most
 
 
@@ -37,6 +38,7 @@ WRITTEN_SECONDS = 3 * EVERY_SECONDS  # until usage is in the database, at most
 class ServiceState:
     deployments: Deployments
     parsers: ThreadPoolExecutor
+    explainers: KeySlots
     usage: UsageWriter = field(default_factory=UsageWriter)
     metrics: PrometheusMetrics = field(init=False)
     shadow: ShadowScorer = field(init=False)
@@ -110,10 +112,12 @@ async def running_state(load: Load) -> AsyncIterator[ServiceState]:
         duplicate_bytes=settings.REWARDS_CACHE_BYTES // 4,
     )
     parsers = ThreadPoolExecutor(PARSERS, thread_name_prefix="touchstone-parser")
+    explainers = ThreadPoolExecutor(EXPLAINERS, thread_name_prefix="touchstone-explainer")
     verifiers = Verifiers()
     servers = VllmServers()
     judges = Judges(settings.REWARDS_CACHE_BYTES // 8)
-    state = ServiceState(Deployments(batcher, load, verifiers.verifier, servers, judges.asker), parsers)
+    deployments = Deployments(batcher, load, verifiers.verifier, servers, judges.asker)
+    state = ServiceState(deployments, parsers, KeySlots(explainers, EXPLAINERS))
     watching = asyncio.create_task(state.listener.run())
     counting = asyncio.create_task(state.usage.run())
     comparing = asyncio.create_task(state.shadow.run())
@@ -133,7 +137,8 @@ async def running_state(load: Load) -> AsyncIterator[ServiceState]:
         await asyncio.to_thread(state.listener.close)
         await asyncio.to_thread(state.usage.close)
         state.run_versions.close()
-        parsers.shutdown(wait=False, cancel_futures=True)
+        for pool in (parsers, explainers):
+            pool.shutdown(wait=False, cancel_futures=True)
         for engine in state.deployments.batchers:
             await asyncio.to_thread(engine.close)
         servers.close()

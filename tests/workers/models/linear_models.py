@@ -15,6 +15,7 @@ from workers.text import Content
 
 
 def linear_model(known: Sequence[Content], *, reward_from: Any = "scalar", **values: Any) -> LoadedModel:
+    """values: of the recipe; also of a hybrid one."""
     recipe = parse_recipe({"backbone": "linear", "ensemble": 4} | values)
     labels = ("good", "bad") if reward_from == "labels" else ()
     model = build(recipe, labels=labels, reward_from=reward_from)

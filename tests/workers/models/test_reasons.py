@@ -8,10 +8,11 @@ from msgspec import structs
 
 from tests.workers.models.linear_models import agent, asked, linear_model
 from workers.errors import RewardError
-from workers.models import LoadedModel
+from workers.models import ChunkCache, LoadedModel
+from workers.models.backbones import chunk_encoder
 from workers.models.reasons import MOST_WORDS, attribute, find_reasons
 from workers.schema import Part, Text, TokenIds
-from workers.schema.reasons import EventReason, WordReason
+from workers.schema.reasons import EventReason, Rescoring, WordReason
 from workers.text import STRUCTURE
 from workers.text.event_names import EVENT_NAMES
 from workers.text.ngrams import word_columns
@@ -189,7 +190,7 @@ class TestBounds:
         model.reasons(content)
         assert len(rendered) == 1 + MOST_WORDS
         rendered.clear()
-        model.reasons(content, most_characters=5 * 900)
+        model.reasons(content, rescoring=Rescoring(most_characters=5 * 900))
         assert len(rendered) == 1 + 5
 
     def test_fewer_words_of_many_short_steps_are_scored(self, monkeypatch) -> None:
@@ -197,7 +198,9 @@ class TestBounds:
         batches: list[int] = []
         score = LoadedModel.score
         monkeypatch.setattr(
-            LoadedModel, "score", lambda self, batch: (batches.append(len(batch)), score(self, batch))[1]
+            LoadedModel,
+            "score",
+            lambda self, batch, **options: (batches.append(len(batch)), score(self, batch, **options))[1],
         )
         model.reasons(asked(*(agent(f"w{number % 100}") for number in range(1000))))
         assert batches == [1] * 5  # itself, and four of its copies, one at a time
@@ -210,3 +213,72 @@ class TestBounds:
     def test_what_the_model_does_not_read_is_refused(self) -> None:
         with pytest.raises(RewardError, match="no tokenizer"):
             linear_model([SEVERAL]).reasons(TokenIds((1, 2)))
+
+
+class TestAnEncoder:
+    """What a hybrid model's encoder reads for reasons: only the chunks that a word's deletion changes."""
+
+    content = asked(
+        *(agent(f"step {number} finds order{number} " + "again and " * 20) for number in range(12))
+    )
+
+    @pytest.fixture
+    def hybrid(self, tiny_encoder) -> LoadedModel:
+        return linear_model([self.content], backbone="hybrid", encoder=str(tiny_encoder), chunk_tokens=16)
+
+    @pytest.fixture
+    def read(self, monkeypatch) -> list[int]:
+        """The tokens of each call of the encoder."""
+        calls: list[int] = []
+        original = chunk_encoder.encode
+
+        def encode(encoder, chunks, **options):
+            calls.append(sum(map(len, chunks)))
+            return original(encoder, chunks, **options)
+
+        monkeypatch.setattr(chunk_encoder, "encode", encode)
+        return calls
+
+    def test_the_chunks_of_the_served_cache_are_not_read_again(self, hybrid, read) -> None:
+        cache = ChunkCache(2**24)
+        rendered = hybrid.render(self.content)
+        hybrid.score([rendered], cache=cache)
+        known = {chunk for step in rendered.chunks for chunk in step}
+        read.clear()
+        charged: list[int] = []
+        found = hybrid.reasons(
+            self.content, limit=500, rescoring=Rescoring(cache=cache, charge=charged.append)
+        )
+        told = [reason for reason in found if isinstance(reason, WordReason)]
+        copies = [hybrid.render(without_word(self.content, reason.text)) for reason in told]
+        new = {chunk for copy in copies for step in copy.chunks for chunk in step} - known
+        assert sum(read) == sum(map(len, new))
+        assert 0 < sum(read) < sum(copy.tokens for copy in copies) / 2
+        assert sum(charged) == sum(copy.tokens for copy in copies)
+        for reason in told[:5]:
+            changed = raw(hybrid, without_word(self.content, reason.text))
+            assert reason.by == pytest.approx((raw(hybrid, self.content) - changed) / 0.7, abs=1e-5)
+
+    def test_words_in_too_many_chunks_are_left_out(self, hybrid, read) -> None:
+        """Without "again" or "and" every step is another; without a number, one is."""
+        found = hybrid.reasons(self.content, limit=500, rescoring=Rescoring(most_tokens=150))
+        (original,) = {sum(len(chunk) for step in hybrid.render(self.content).chunks for chunk in step)}
+        assert sum(read) <= original + 150
+        words = {reason.text for reason in found if isinstance(reason, WordReason)}
+        assert words and not words & {"again", "and"}
+
+    def test_a_batch_is_small_enough_for_others_to_have_their_turn(self, hybrid, read, monkeypatch) -> None:
+        monkeypatch.setattr("workers.models.reasons._BATCH_TOKENS", 400)
+        cache = ChunkCache(2**24)
+        hybrid.score([hybrid.render(self.content)], cache=cache)
+        read.clear()
+        hybrid.reasons(self.content, limit=500, rescoring=Rescoring(cache=cache, most_tokens=2000))
+        assert len(read) > 3
+        assert max(read) <= 400
+
+    def test_what_a_charge_raises_ends_it(self, hybrid) -> None:
+        def refuse(tokens: int) -> None:
+            raise RewardError("the limit of the key is reached.")
+
+        with pytest.raises(RewardError, match="the limit of the key"):
+            hybrid.reasons(self.content, rescoring=Rescoring(charge=refuse))
