@@ -20,7 +20,7 @@ _TIMEOUT = 60.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class ReasonRow:
-    """count: of a word; None for an event. steps: indices among all steps. more: steps that are not named.
+    """count: of a word; None for an event. steps: indices among all steps. has_more: whether others are not named.
 
     bar: its size in percent of the largest.
     """
@@ -28,7 +28,7 @@ class ReasonRow:
     text: str
     count: int | None
     steps: list[int]
-    more: int
+    has_more: bool
     by: float
     bar: int
 
@@ -78,7 +78,7 @@ def _reason_row(reason: dict[str, Any], indices: list[int], largest: float) -> R
         text,
         reason.get("count"),
         [indices[step] for step in agent_steps[:MAX_STEPS]],
-        max(0, len(agent_steps) - MAX_STEPS),
+        len(agent_steps) > MAX_STEPS,
         reason["by"],
         round(100 * abs(reason["by"]) / largest),
     )

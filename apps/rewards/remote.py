@@ -50,7 +50,7 @@ def dry_run(
 ) -> list[dict[str, Any]]:
     """Results of stored trajectories by a spec that is not deployed. Raises RewardServiceError.
 
-    reasons: each with what moved it; the spec then needs a linear model.
+    reasons: each with what moved it; the spec then needs a linear or hybrid model.
     """
     caller = Caller(settings.REWARDS_ADDRESS, lambda: make_token(project.slug), retries=ONCE, timeout=timeout)
     body = {

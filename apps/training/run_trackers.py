@@ -45,6 +45,14 @@ _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE")
 _TRACKIO_PLACES = ("TRACKIO_DIR", "TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL")
 
 
+def seconds_to_end(options: TrackerOptions, run_directory: Path, state: str) -> float:
+    """What trackers have for the end of a run, longer where the weights of the model are sent."""
+    model = run_directory / "model"
+    if state != "succeeded" or not options.weights or not model.is_dir():
+        return GRACE
+    return GRACE + sum(path.stat().st_size for path in model.iterdir() if path.is_file()) / _UPLOAD_RATE
+
+
 class RunTrackers:
     """The tracker processes of one attempt of a run."""
 
@@ -101,7 +109,7 @@ class RunTrackers:
         if not self._children:
             self._store()
             return
-        grace = self._grace(state) if grace is None else grace
+        grace = seconds_to_end(self._options, self._folder.parent, state) if grace is None else grace
         try:
             _write_json(self._folder / "end.json", {"state": state, "error": error})
         except OSError:
@@ -125,13 +133,6 @@ class RunTrackers:
     def kill(self) -> None:
         for child in self._children.values():
             core_subprocess.kill(child)
-
-    def _grace(self, state: str) -> float:
-        """Seconds, longer where the weights of the model are sent."""
-        model = self._folder.parent / "model"
-        if state != "succeeded" or not self._options.weights or not model.is_dir():
-            return GRACE
-        return GRACE + sum(path.stat().st_size for path in model.iterdir() if path.is_file()) / _UPLOAD_RATE
 
     def _pid_path(self, name: str) -> Path:
         return self._folder / f"{name}.pid"

@@ -157,12 +157,18 @@ class RewardClient:
         steps: bool = True,
         uncertainty: bool = True,
         criteria: Sequence[str] | None = None,
+        reasons: bool = False,
         version: int | None = None,
         policy_version: str | None = None,
     ) -> Scores:
         """As `score`, each result with what a judge behind the endpoint has to say of it (`critiques`)."""
         options = self._requests.options(
-            version, policy_version, criteria=criteria, steps=steps, uncertainty=uncertainty
+            version,
+            policy_version,
+            criteria=criteria,
+            steps=steps,
+            uncertainty=uncertainty,
+            reasons=reasons or None,
         )
         return self._paged("critique", items, options)
 
@@ -250,6 +256,7 @@ class AsyncRewardClient:
         version: int | None = None,
         policy_version: str | None = None,
     ) -> Scores:
+        """As `RewardClient.score`."""
         options = self._requests.options(
             version,
             policy_version,
@@ -279,11 +286,17 @@ class AsyncRewardClient:
         steps: bool = True,
         uncertainty: bool = True,
         criteria: Sequence[str] | None = None,
+        reasons: bool = False,
         version: int | None = None,
         policy_version: str | None = None,
     ) -> Scores:
         options = self._requests.options(
-            version, policy_version, criteria=criteria, steps=steps, uncertainty=uncertainty
+            version,
+            policy_version,
+            criteria=criteria,
+            steps=steps,
+            uncertainty=uncertainty,
+            reasons=reasons or None,
         )
         return await self._paged("critique", items, options)
 

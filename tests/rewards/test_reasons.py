@@ -113,6 +113,15 @@ def test_both_clients_ask_for_them(service: Service, linear: str, key: str, http
         assert word.count
 
 
+def test_the_client_asks_for_them_with_critiques_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[dict] = []
+    monkeypatch.setattr(RewardClient, "_paged", lambda self, call, items, options: sent.append(options))
+    with RewardClient("http://127.0.0.1:9", "plain", "tsk_1") as client:
+        client.critique(ITEMS, reasons=True)
+        client.critique(ITEMS)
+    assert [options.get("reasons") for options in sent] == [True, None]
+
+
 @pytest.mark.parametrize("call", ["compare", "rank"])
 def test_other_calls_give_them_too(http: httpx.Client, linear: str, call: str) -> None:
     reply = ask(http, linear, call, reasons=True)

@@ -137,4 +137,19 @@ def test_the_trajectory_links_to_it_where_a_model_gives_reasons(
     page = reverse("trajectories:trajectory-detail", args=["desk", trajectory.pk])
     assert address(trajectory.pk) not in researcher_client.get(page).content.decode()
     store_linear(project, folder)
-    assert f'hx-get="{address(trajectory.pk)}"' in researcher_client.get(page).content.decode()
+    content = researcher_client.get(page).content.decode()
+    assert f'hx-get="{address(trajectory.pk)}"' in content
+    assert 'hx-indicator="#reasons-progress"' in content and 'id="reasons-progress"' in content
+
+
+def test_of_an_event_in_many_steps_some_are_named(
+    researcher_client: Client, linear: RewardModel, trajectory: Trajectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.rewards.reasons.MAX_STEPS", 1)
+    page = researcher_client.get(address(trajectory.pk))
+    events = page.context["explained"].events
+    assert {len(event.steps) for event in events} == {1}
+    assert any(event.has_more for event in events)
+    content = page.content.decode()
+    assert "and others" in content
+    assert "Words: the reward minus the reward without the word, wherever the agent wrote it" in content

@@ -8,6 +8,7 @@ from apps.training import services
 from apps.training.models import Recipe
 from apps.training.recipes import as_toml, check, choose, for_dataset
 from workers.schema.recipe import parse_recipe, recipe_to_dict
+from workers.schema.recipe_keys import parse_new_recipe, without_unread_keys
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,16 @@ def test_auto_learns_from_what_there_is(project, pairs, records, objective) -> N
     assert chosen.recipe.search == ("linear", "hybrid", "frozen", "unfrozen")
     named = choose(project, "bradley-terry")
     assert for_dataset(named, dataset_version) is named
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"objective": "outcome", "generators": ["swap"], "generated_weight": 0.3},
+        {"backbone": "features", "unfrozen": True, "batch_tasks": 8},
+    ],
+)
+def test_a_key_that_only_an_unread_key_read_is_unread_too(stored: dict) -> None:
+    kept = without_unread_keys(stored)
+    parse_new_recipe(kept)
+    assert set(kept) == set(list(stored)[:1])

@@ -15,9 +15,9 @@ from apps.core.jobs.job_queue import Interrupted, JobState, claim_next, request_
 from apps.datasets.models import DatasetVersion
 from apps.training import run_trackers, runner, services
 from apps.training.models import TrainingRun
-from apps.training.run_trackers import RunTrackers
+from apps.training.run_trackers import RunTrackers, seconds_to_end
 from apps.training.selectors import run_folder
-from apps.training.tracker_options import tracker_results
+from apps.training.tracker_options import TrackerOptions, tracker_results
 from tests.training import fake_child as child
 
 pytestmark = [pytest.mark.usefixtures("fake_child", "fake_tracker")]
@@ -178,10 +178,19 @@ def test_with_weights_trackers_have_longer_to_end(dataset_version: DatasetVersio
     run = claimed(dataset_version, "fine")
     (run_folder(run) / "model").mkdir(parents=True)
     (run_folder(run) / "model" / "weights").write_bytes(bytes(10_000_000))
-    assert RunTrackers(run, run_folder(run))._grace("succeeded") == run_trackers.GRACE
+    assert (
+        seconds_to_end(TrackerOptions.read(run.tracker_options), run_folder(run), "succeeded")
+        == run_trackers.GRACE
+    )
     run.tracker_options |= {"weights": True}
-    assert RunTrackers(run, run_folder(run))._grace("succeeded") == run_trackers.GRACE + 2
-    assert RunTrackers(run, run_folder(run))._grace("failed") == run_trackers.GRACE
+    assert (
+        seconds_to_end(TrackerOptions.read(run.tracker_options), run_folder(run), "succeeded")
+        == run_trackers.GRACE + 2
+    )
+    assert (
+        seconds_to_end(TrackerOptions.read(run.tracker_options), run_folder(run), "failed")
+        == run_trackers.GRACE
+    )
 
 
 def test_the_page_of_an_ended_run_asks_what_became_of_it_at_trackers(
@@ -200,6 +209,10 @@ def test_the_page_of_an_ended_run_asks_what_became_of_it_at_trackers(
     assert "It is late." in answer.content.decode() and "HX-Refresh" not in answer.headers
     TrainingRun.objects.filter(pk=run.pk).update(finished_at=timezone.now() - timedelta(minutes=6))
     assert "part=trackers" not in researcher_client.get(page).content.decode()
+    TrainingRun.objects.filter(pk=run.pk).update(tracker_options=run.tracker_options | {"weights": True})
+    with (run_folder(run) / "model" / "weights").open("wb") as out:
+        out.truncate(2 * 10**9)  # 400 s to upload
+    assert f'hx-get="{part}"' in researcher_client.get(page).content.decode()
 
 
 def test_what_is_refused(dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch) -> None:

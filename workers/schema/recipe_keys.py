@@ -201,10 +201,14 @@ def _reader_of_candidates(key: str, recipe: Recipe) -> KeyReader:
 
 
 def without_unread_keys(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a stored recipe without those that `parse_new_recipe` refuses. Other values are not checked."""
+    """The values of a stored recipe without those that `parse_new_recipe` refuses. Other values are not checked.
+
+    Without one of them another may be unread, as `generated_weight` without `generators`.
+    """
     recipe = Recipe(**{key: value for key, value in values.items() if key in PURPOSES})
-    return {
+    kept = {
         key: value
         for key, value in values.items()
         if key not in PURPOSES or unread_key(key, values, recipe) is None
     }
+    return kept if len(kept) == len(values) else without_unread_keys(kept)

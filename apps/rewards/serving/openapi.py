@@ -29,7 +29,7 @@ _REFUSALS = {
     "404": "no such endpoint for this key",
     "408": "the body did not arrive in time",
     "409": "`version` is not served",
-    "413": "the body is over the limit, has more than 32 inputs with reasons, or one that is too long to be untruncated",
+    "413": "the body is over a limit, has over 32 inputs with reasons, or one that is too long and may not be cut",
     "422": "an invalid value, named by `pointer`; or a judge cannot score the input",
     "429": "the queue is full, or a judge is rate-limited; see Retry-After",
     "502": "a verifier or judge of the endpoint gave an invalid reply; see Retry-After",

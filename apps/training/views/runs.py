@@ -25,15 +25,14 @@ from apps.training.groups import by_seed, differences, side_by_side
 from apps.training.models import TrainingRun
 from apps.training.pretrained import with_names
 from apps.training.report import report_context
-from apps.training.selectors import events_after, possible_parents, runs_of
+from apps.training.run_trackers import seconds_to_end
+from apps.training.selectors import events_after, possible_parents, run_folder, runs_of
 from apps.training.tracker_options import TrackerOptions, tracker_results
 from workers.schema.recipe import Recipe, recipe_to_dict
 from workers.schema.recipe_help import PURPOSES, REASONS
 
 _PAGE = 50
-_TRACKERS_END = timedelta(
-    minutes=5
-)  # after a run, for as long as its page asks what became of it at trackers
+_TRACKERS_NOTED = 60.0  # seconds after the trackers of a run have ended, until its row says so
 _MAX_COMPARED = 8  # the number of colours
 _CHARTS = (
     ("validation", "Validation loss"),
@@ -238,5 +237,8 @@ def run_context(project: Project, run: TrainingRun) -> dict[str, Any]:
 
 def _are_trackers_ending(run: TrainingRun) -> bool:
     """Whether trackers of the ended run may still be sent something, as far as is known here."""
-    ended = run.finished_at if run.is_finished and TrackerOptions.read(run.tracker_options).trackers else None
-    return ended is not None and timezone.now() - ended < _TRACKERS_END
+    options = TrackerOptions.read(run.tracker_options)
+    if run.finished_at is None or not run.is_finished or not options.trackers:
+        return False
+    seconds = seconds_to_end(options, run_folder(run), run.state) + _TRACKERS_NOTED
+    return timezone.now() - run.finished_at < timedelta(seconds=seconds)

@@ -83,9 +83,7 @@ class Command(TouchstoneCommand):
         self.say(f"{dataset_version}: {kinds}; {dataset_version.usable_pairs} usable pairs")
         self.say(f"  {splits}")
         self.say(f"  hash {dataset_version.content_hash}")
-        self.say(
-            f"Next: train {dataset_version.project.slug} --dataset {dataset_version} --recipe bradley-terry --wait"
-        )
+        self.say(f"Next: train {dataset_version.project.slug} --dataset {dataset_version} --wait")
 
 
 def _task_ids(path: Path) -> list[str]:
