@@ -1,5 +1,6 @@
 """A frozen encoder that is read at one of its layers instead of after the last one."""
 
+from copy import deepcopy
 from typing import Any
 
 from torch import Tensor, nn
@@ -9,11 +10,14 @@ _DEPTH = 2 / 3  # of the layers: of MiniLM's six, the best one on public data (d
 
 
 class LayerEncoder(nn.Module):
-    """layer: how many layers of transformers' encoder a text goes through before it is read."""
+    """layer: how many layers of transformers' encoder a text goes through before it is read.
+
+    The layers above are not computed. The parameters are those of `encoder`, which stays as it is.
+    """
 
     def __init__(self, encoder: nn.Module, layer: int) -> None:
         super().__init__()
-        self.encoder, self.layer = encoder, layer
+        self.encoder, self.layer = _without_upper_layers(encoder, layer), layer
         self.config = encoder.config
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> BaseModelOutput:
@@ -24,5 +28,21 @@ class LayerEncoder(nn.Module):
 
 
 def middle_layer(encoder: nn.Module) -> int:
-    layers: int = encoder.config.num_hidden_layers  # type: ignore[union-attr,assignment]
-    return max(1, round(_DEPTH * layers))
+    return max(1, round(_DEPTH * _layer_count(encoder)))
+
+
+def _without_upper_layers(encoder: nn.Module, layer: int) -> nn.Module:
+    """A copy with the same parameters. Whole where the layers stand in no list, as where they share their weights."""
+    lower = deepcopy(encoder, {id(parameter): parameter for parameter in encoder.parameters()})
+    count = _layer_count(encoder)
+    lists = (part for part in lower.modules() if isinstance(part, nn.ModuleList) and len(part) == count)
+    if layer < count and (layers := next(lists, None)) is not None:
+        del layers[layer:]
+        # Else transformers replaces what the last layer gives with what the norm after all layers makes of it.
+        lower.config.tie_last_hidden_states = False  # type: ignore[union-attr]
+    return lower
+
+
+def _layer_count(encoder: nn.Module) -> int:
+    count: int = encoder.config.num_hidden_layers  # type: ignore[union-attr,assignment]
+    return count
