@@ -278,7 +278,7 @@ class ConvexTrainer(Training):
             """Of the losses and the penalty."""
             self._check()
             (product,) = torch.autograd.grad(gradient, deviations, direction, retain_graph=True)
-            return product + direction / variance
+            return product + 1 / variance * direction
 
         return _conjugate_gradients(
             hessian_product, bootstrap_gradient - gradient.detach() + standard * variance**-0.5
