@@ -317,8 +317,8 @@ def _linear_advice(report: dict[str, Any]) -> str:
     """Where a linear model of the same data is the best of those that the model is not shown to beat."""
     auto = "" if report.get("search") else ", or let “auto” choose"
     return (
-        " It is simpler and faster, and not shown to be worse: train with backbone = “linear” and deploy that"
-        f"{auto}."
+        " The linear model is simpler and faster, and not shown to be worse: train with backbone = “linear” and deploy "
+        f"that{auto}."
     )
 
 

@@ -326,7 +326,7 @@ def with_linear(linear: float, other: float, **more: Any) -> str:
 
 def test_a_linear_model_is_advised_only_where_it_is_the_best_baseline() -> None:
     said = with_linear(0.66, 0.5)
-    assert "baseline: “linear model” has 66.0 %. It is simpler and faster" in said
+    assert "baseline: “linear model” has 66.0 %. The linear model is simpler and faster" in said
     assert said.endswith("deploy that, or let “auto” choose.")
     assert with_linear(0.66, 0.5, search={"chosen": "frozen"}).endswith("deploy that.")
     assert "simpler" not in with_linear(0.6, 0.64)
