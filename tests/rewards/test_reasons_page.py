@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Project
 from apps.accounts.services import create_project
+from apps.core.number_format import decimal
 from apps.core.storage import artifacts
 from apps.rewards.serving.state import StoredModels
 from apps.training.models import RewardModel
@@ -71,6 +72,10 @@ def test_the_page_has_the_words_and_events_of_the_model(
     content = page.content.decode()
     for reason in explained.words:
         assert reason.text in content
+    assert any(reason.by < 0 for reason in (*explained.words, *explained.events))
+    for reason in (*explained.words, *explained.events):
+        sign = "+" if reason.by > 0 else ""
+        assert f'<td class="number">{sign}{decimal(reason.by)}</td>' in content
     assert "<html" in content
     assert "<b>" not in content
 

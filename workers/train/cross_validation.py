@@ -101,9 +101,8 @@ class CrossValidation:
         path = self.folder / f"fold-{fold}.json" if self.folder else None
         if path is not None and path.is_file():
             stored = json.loads(path.read_text())
-            if list(map(len, stored)) == list(
-                map(len, splits)
-            ):  # an earlier version may have split them otherwise
+            # An earlier version may have split them otherwise.
+            if [len(split) for split in stored] == [len(split) for split in splits]:
                 return CrossValidationResult(*map(_with_scores, splits, stored))
         _, model = self.train_on(training, validation)
         results = [
