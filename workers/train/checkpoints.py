@@ -1,6 +1,7 @@
 """Checkpoints: written whole or not at all, the newest readable one wins, read with `weights_only=True`."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ _KEPT = 2  # if the newest cannot be read, the one before it is used
 
 
 def save_checkpoint(folder: Path, step: int, state: dict[str, Any]) -> None:
-    """state: tensors, numbers, text, and lists and dicts of them. Deletes older ones once this one is complete."""
+    """state: tensors, numbers, text, and lists and dicts of them. Deletes older ones once this one is complete.
+
+    shards of the state: sizes of the files that the processes of a sharded model have written for it before.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"step-{step:09d}.pt"
+    path = checkpoint_path(folder, step)
     part = path.with_suffix(".part")
     with part.open("wb") as file:
         torch.save(state, file)
@@ -24,6 +28,22 @@ def save_checkpoint(folder: Path, step: int, state: dict[str, Any]) -> None:
     part.replace(path)
     for old in [*sorted(folder.glob("step-*.pt"))[:-_KEPT], *folder.glob("step-*.part")]:
         old.unlink()
+    kept = {shards_folder(other) for other in folder.glob("step-*.pt") if other != path or "shards" in state}
+    for shards in set(folder.glob("step-*.shards")) - kept:
+        shutil.rmtree(shards)
+
+
+def checkpoint_path(folder: Path, step: int) -> Path:
+    return folder / f"step-{step:09d}.pt"
+
+
+def shards_folder(path: Path) -> Path:
+    """Where the processes of a sharded model write their parts of the checkpoint at `path`."""
+    return path.with_suffix(".shards")
+
+
+def file_sizes(folder: Path) -> dict[str, int]:
+    return {file.name: file.stat().st_size for file in sorted(folder.iterdir())}
 
 
 def random_state(device: torch.device) -> dict[str, Any]:
@@ -53,16 +73,19 @@ def restore_random_state_of_rank(
 def newest_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
     """The newest that can be read, None where there is none; and the names of those that could not be.
 
-    Incomplete ones (`.part`) are ignored.
+    Incomplete ones (`.part`) are ignored. Tensors of a sharded model are not read yet
+    (`ProcessGroup.complete_checkpoint`).
     """
     unreadable: list[str] = []
     for path in sorted(folder.glob("step-*.pt"), reverse=True):
         try:
             state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+            is_complete = "shards" not in state or file_sizes(shards_folder(path)) == state["shards"]
         except Exception:  # torch raises many exceptions for damaged bytes
-            unreadable.append(path.name)
-        else:
+            is_complete = False
+        if is_complete:
             return state, unreadable
+        unreadable.append(path.name)
     return None, unreadable
 
 

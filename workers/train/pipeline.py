@@ -176,8 +176,8 @@ class TrainingPipeline:
             self.folder / "checkpoints",
             reliabilities=self._reliabilities(training, trained_validation),
         )
-        model = self._unsharded(training, trainer)
-        if not self.process_group.is_main_process:
+        model = self._whole_model(training, trainer)
+        if model is None:
             return {}
         model.backbone.finish_training()
         scores = score_rendered(model, training.rendered, cache=trainer.cache)
@@ -363,11 +363,14 @@ class TrainingPipeline:
             reliabilities=reliabilities,
         )
 
-    def _unsharded(self, training: Examples, trainer: Trainer) -> RewardModel:
-        """The trained model in one piece. All ranks call it."""
-        if not trainer.process_group.is_sharded:
+    def _whole_model(self, training: Examples, trainer: Trainer) -> RewardModel | None:
+        """The trained model in one piece, in the main process; None in the others, which have to call it too."""
+        is_sharded = trainer.process_group.is_sharded
+        weights = trainer.process_group.whole_weights(trainer.model) if is_sharded else {}
+        if not self.process_group.is_main_process:
+            return None
+        if not is_sharded:
             return trainer.model
-        weights = trainer.process_group.trained_weights(trainer.model)
         torch.manual_seed(self.config.seed)
         model = self._module(training).model
         model.backbone.prepare(training.rendered)

@@ -28,7 +28,6 @@ from workers.train.checkpoints import (
     random_state,
     restore_random_state,
     restore_random_state_of_rank,
-    save_checkpoint,
     state_to_resume,
 )
 from workers.train.distributed.placement import place_model
@@ -126,6 +125,8 @@ class RewardTrainer(Training):
         self._save()  # a run that is resumed during its evaluation then does not train again
         if (best := self.early_stopping.best) is not None:
             self.process_group.load_weights(self.model, best["weights"])
+        self.optimiser.state.clear()  # its memory is for what follows
+        self.optimiser.zero_grad(set_to_none=True)
         self.model.eval()
 
     def _fill_cache(self) -> None:
@@ -264,27 +265,28 @@ class RewardTrainer(Training):
         state = self.early_stopping.state_dict() | {name: getattr(self, name) for name in _CHECKPOINTED}
         state |= {
             "weights": self.process_group.trained_weights(self.module),
-            "optimiser": self.process_group.optimiser_state(self.module, self.optimiser),
+            "optimiser": self.optimiser.state_dict(),
             **random_state(self.device),
             "random_by_rank": self.process_group.all_gather(random_state(self.device)),
             "examples": len(self.examples),
             "batches": self.batch_limits.to_dict(),
             **marks(self.module),
         }
-        if self.process_group.is_main_process:
-            save_checkpoint(self.limits.checkpoints, self.step, state)
+        self.process_group.save_checkpoint(self.limits.checkpoints, self.step, state)
 
     def _resume(self) -> None:
-        state = state_to_resume(self.limits.checkpoints, len(self.examples), self.report)
-        if state is None:
+        folder = self.limits.checkpoints
+        state = state_to_resume(folder, len(self.examples), self.report)
+        if folder is None or state is None:
             return
         if (batch_limits := BatchLimits.from_checkpoint(state, self.recipe)) != self.batch_limits:
             self._plan_batches(batch_limits)
         validates = bool(len(self.validation)) and max(self.validation_steps) > state["step"]
         drop_what_differs(state, self.module, self.recipe, self.report, validates=validates)
         require_same_frozen_weights(state, self.model, self.recipe)
+        state = self.process_group.complete_checkpoint(folder, state)
         self.process_group.load_weights(self.module, state["weights"])
-        self.process_group.load_optimiser(self.module, self.optimiser, state["optimiser"])
+        self.process_group.load_optimiser(self.optimiser, state["optimiser"])
         restore_random_state_of_rank(
             state, self.process_group.rank, self.process_group.world_size, self.seed, self.device
         )

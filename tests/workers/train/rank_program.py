@@ -9,11 +9,12 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.distributed.tensor import DTensor
 
 from workers.models import renderer_of
 from workers.objectives import collect
@@ -46,7 +47,7 @@ def train_scenario(folder: Path, scenario: dict[str, Any]) -> dict[str, Any]:
     )
     trainer.micro_tokens = trainer.limits.micro_tokens(trainer.micro_tokens)
     failures = _limit_memory(trainer, scenario.get("fails_above", {}).get(str(process_group.rank)))
-    with contextlib.suppress(TrainingStopped):
+    with contextlib.suppress(TrainingStopped), _counted_gathers() as gathers:
         trainer.run()
     return {
         "losses": trainer.losses,
@@ -55,9 +56,33 @@ def train_scenario(folder: Path, scenario: dict[str, Any]) -> dict[str, Any]:
         "random": torch.get_rng_state().sum().item(),
         "micro_tokens": trainer.micro_tokens,
         "failures": len(failures),
+        "gathers": len(gathers),
+        "weights": _sums(trainer.process_group.whole_weights(trainer.module)),
         "sharded": trainer.process_group.is_sharded,
         "messages": [event["message"] for event in events if "message" in event],
     }
+
+
+@contextlib.contextmanager
+def _counted_gathers() -> Iterator[list[int]]:
+    """The sizes of tensors that are made whole, other than by FSDP for its passes; norms are single numbers."""
+    gathers: list[int] = []
+    redistribute = DTensor.redistribute
+
+    def counted(tensor: DTensor, *values: Any, **named: Any) -> DTensor:
+        if tensor.numel() > 1:
+            gathers.append(tensor.numel())
+        return redistribute(tensor, *values, **named)
+
+    DTensor.redistribute = counted  # type: ignore[method-assign]
+    try:
+        yield gathers
+    finally:
+        DTensor.redistribute = redistribute  # type: ignore[method-assign]
+
+
+def _sums(weights: Mapping[str, torch.Tensor]) -> dict[str, float]:
+    return {name: float(weight.double().abs().sum()) for name, weight in weights.items()}
 
 
 def _limit_memory(trainer: RewardTrainer, most: int | None) -> list[int]:

@@ -1,8 +1,15 @@
+import shutil
 from pathlib import Path
 
 import torch
 
-from workers.train.checkpoints import newest_checkpoint, save_checkpoint
+from workers.train.checkpoints import (
+    checkpoint_path,
+    file_sizes,
+    newest_checkpoint,
+    save_checkpoint,
+    shards_folder,
+)
 
 
 def save(folder: Path, *steps: int) -> None:
@@ -55,3 +62,35 @@ def test_code_in_a_checkpoint_is_never_run(tmp_path) -> None:
     torch.save({"step": 9, "evil": Evil()}, tmp_path / "step-000000009.pt")
     assert newest_checkpoint(tmp_path) == (None, ["step-000000009.pt"])
     assert not (tmp_path / "run").exists()
+
+
+def save_with_shards(folder: Path, step: int) -> None:
+    shards = shards_folder(checkpoint_path(folder, step))
+    shards.mkdir(parents=True)
+    (shards / "part").write_bytes(b"of a sharded model")
+    save_checkpoint(folder, step, {"step": step, "shards": file_sizes(shards)})
+
+
+def test_shards_go_with_their_checkpoint(tmp_path) -> None:
+    for step in (1, 2, 3):
+        save_with_shards(tmp_path, step)
+    unfinished = shards_folder(checkpoint_path(tmp_path, 9))
+    unfinished.mkdir()
+    save_with_shards(tmp_path, 4)
+    assert sorted(path.name for path in tmp_path.glob("*.shards")) == [
+        "step-000000003.shards",
+        "step-000000004.shards",
+    ]
+    save(tmp_path, 4)  # by a run that is not sharded any more
+    assert [path.name for path in tmp_path.glob("*.shards")] == ["step-000000003.shards"]
+
+
+def test_a_checkpoint_whose_shards_are_not_all_there_leaves_the_one_before(tmp_path) -> None:
+    save_with_shards(tmp_path, 1)
+    save_with_shards(tmp_path, 2)
+    part = shards_folder(checkpoint_path(tmp_path, 2)) / "part"
+    for damage in (lambda: part.write_bytes(b"of"), part.unlink, lambda: shutil.rmtree(part.parent)):
+        damage()
+        state, unreadable = newest_checkpoint(tmp_path)
+        assert state is not None
+        assert (state["step"], unreadable) == (1, ["step-000000002.pt"])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from safetensors.torch import load_file
 
 from tests.workers.decoders import save_decoder
 from tests.workers.train.rank_program import train_scenario
@@ -109,6 +111,53 @@ def test_two_ranks_take_the_steps_of_one_with_equal_losses(folder, without_dropo
     assert short[0]["failures"] == 0 and short[1]["failures"] > 0
     assert short[0]["micro_tokens"] == short[1]["micro_tokens"] < plain.micro_tokens
     assert any("out of memory" in message for message in short[0]["messages"])
+
+
+def test_each_rank_of_a_sharded_model_writes_its_own_part_and_any_number_of_processes_resumes(
+    folder, without_dropout
+) -> None:
+    full = replace(without_dropout, lora_rank=0)
+    sharded, copies = (recipe_to_dict(replace(full, sharding=how)) for how in ("always", "never"))
+    begun = {"stop_after": 3, "checkpoints": "one"}
+    train_scenario(folder, {"recipe": sharded} | begun)
+    found = run_two(
+        folder,
+        whole={"recipe": sharded},
+        stopped={"recipe": sharded, "stop_after": 3, "checkpoints": "two"},
+        sharded_from_one={"recipe": sharded, "checkpoints": "one"},
+    )
+    whole, stopped = found["whole"][0], found["stopped"]
+    assert [rank["gathers"] for rank in stopped] == [0, 0]  # three checkpoints and a validation
+    _assert_written_by_parts(folder / "two", stopped[0]["weights"])
+    for name in ("again", "single"):
+        shutil.copytree(folder / "two", folder / name)
+    found |= run_two(
+        folder,
+        copies_from_shards={"recipe": copies, "checkpoints": "two"},
+        sharded_again={"recipe": sharded, "checkpoints": "again"},
+    )
+    found["single"] = [train_scenario(folder, {"recipe": copies, "checkpoints": "single"})]
+    for name in ("sharded_from_one", "copies_from_shards", "sharded_again", "single"):
+        resumed = found[name][0]
+        assert "resumed from the checkpoint at step 3" in resumed["messages"], name
+        assert resumed["losses"] == pytest.approx(whole["losses"], abs=1e-5), name
+        assert resumed["weights"] == pytest.approx(whole["weights"], rel=1e-4), name
+    assert found["sharded_again"][0]["losses"] == whole["losses"]
+    assert found["sharded_again"][0]["weights"] == whole["weights"]
+
+
+def _assert_written_by_parts(checkpoints: Path, weights: dict[str, float]) -> None:
+    """The newest checkpoint has two files of shards, of about the same size, and no sharded tensor next to them."""
+    newest = max(checkpoints.glob("step-*.pt"))
+    first, second = sorted(newest.with_suffix(".shards").iterdir())
+    assert newest.stat().st_size < first.stat().st_size
+    assert first.stat().st_size == pytest.approx(second.stat().st_size, rel=0.1)
+    parts = [load_file(file) for file in (first, second)]
+    for name, total in weights.items():
+        if name.startswith("model."):
+            own = [part[f"weights/{name}"].double().abs() for part in parts]
+            assert sum(float(values.sum()) for values in own) == pytest.approx(total), name
+            assert abs(len(own[0]) - len(own[1])) <= 1, name  # rows
 
 
 def test_memory_that_runs_out_in_one_rank_of_a_sharded_model(run_directory, without_dropout) -> None:

@@ -1,10 +1,13 @@
 """The processes that train one model: what the training loop asks of them, and a group of one."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from workers.train.checkpoints import checkpoint_path, save_checkpoint, shards_folder
 
 
 class ProcessGroup:
@@ -38,23 +41,36 @@ class ProcessGroup:
         nn.utils.clip_grad_norm_(parameters, norm)
 
     def trained_weights(self, module: nn.Module) -> dict[str, Tensor]:
-        """What is trained, whole and on the CPU."""
+        """A copy of what is trained, on the CPU. Of a sharded model every rank has its own part."""
         trained = {
             name for name, named_parameter in module.named_parameters() if named_parameter.requires_grad
         }
         state = module.state_dict()
         return {name: state[name].detach().cpu().clone() for name in state if name in trained}
 
+    def whole_weights(self, module: nn.Module) -> dict[str, Tensor]:
+        """A copy of what is trained, whole and on the CPU; for the main process, but all ranks call it."""
+        return self.trained_weights(module)
+
     def load_weights(self, module: nn.Module, weights: dict[str, Tensor]) -> None:
         module.load_state_dict(weights, strict=False)
 
-    def optimiser_state(self, module: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
-        return optimiser.state_dict()
-
-    def load_optimiser(
-        self, module: nn.Module, optimiser: torch.optim.Optimizer, state: dict[str, Any]
-    ) -> None:
+    def load_optimiser(self, optimiser: torch.optim.Optimizer, state: dict[str, Any]) -> None:
         optimiser.load_state_dict(state)
+
+    def save_checkpoint(self, folder: Path, step: int, state: dict[str, Any]) -> None:
+        """All ranks call it. See `checkpoints.save_checkpoint`."""
+        if self.is_main_process:
+            save_checkpoint(folder, step, state)
+
+    def complete_checkpoint(self, folder: Path, state: dict[str, Any]) -> dict[str, Any]:
+        """A state that was read, with the tensors that a sharded model's ranks wrote, whole. All ranks call it."""
+        if "shards" not in state:
+            return state
+        from workers.train.distributed.shards import read_shards  # a second to import
+
+        path = checkpoint_path(folder, state["step"])
+        return read_shards(shards_folder(path), state, lambda size, dtype: torch.empty(size, dtype=dtype))
 
     def destroy(self) -> None:
         """When all is done."""
