@@ -9,6 +9,8 @@ truth.
 sees less and errs) and from comparisons; three times as many conversations as for the rest.
 `annotators`: one of five annotators gave 30 % of the comparisons, at random; how much of what that costs comes back
 when reliabilities are learnt.
+`adversary`: of five annotators with 50 comparisons each, one mostly chooses the worse one; how reliable each is taken
+to be.
 """
 
 import argparse
@@ -32,9 +34,10 @@ from apps.demo.agents import STYLES, Conversation, converse
 from apps.demo.generate import verdict
 from apps.demo.world import TASKS
 from benchmarks.output import put_out
+from benchmarks.sample_annotators import adversary_records, careless_records
+from benchmarks.sample_world_summary import Measured, summary, summary_lines
 from workers.device import choose_device
 from workers.errors import RewardError
-from workers.evaluate.bootstrap import difference_interval, mean_interval
 from workers.evaluate.predictions import score_records
 from workers.evaluate.preference import correctness
 from workers.evaluate.ranks import spearman
@@ -50,8 +53,8 @@ PER_TASK = 10
 FOR_CREDIT = 30
 _TOGETHER = 5  # conversations of a task that annotators have before them
 _SURE = 0.03  # two hidden rewards that differ by less are no comparison
-_RANDOM_SHARE = 0.3
 _CACHE_BYTES = 1024**3
+PARTS = ("objectives", "credit", "annotators", "adversary")
 
 # By name: the recipe, and whether outcomes are the hidden reward itself.
 CREDIT: dict[str, tuple[dict[str, Any], bool]] = {
@@ -149,19 +152,6 @@ def _record(kind: Kind, raw: dict[str, Any], read: dict[str, Trajectory]) -> Fee
     return known
 
 
-@dataclass(frozen=True)
-class Measured:
-    """On held-out tasks. accuracy: right choices, by task. credit: by trajectory, Spearman's with the true one."""
-
-    right: dict[str, list[float]]
-    pooled: float | None
-    within: float | None
-
-    @property
-    def accuracy(self) -> float:
-        return statistics.mean(right for some in self.right.values() for right in some)
-
-
 def measure(model: Any, of: Sample, cache: Any) -> Measured:
     wanted = [OutcomeRecord(trajectory=of.trajectories[name], success=True) for name in of.held_out]
     scores = {
@@ -191,28 +181,15 @@ def _against_the_truth(scores: dict[str, ModelScore], of: Sample) -> Measured:
     return Measured(right, spearman(own, true), statistics.mean(each) if each else None)
 
 
-def annotator_records(of: Sample, seed: int) -> dict[str, list[FeedbackRecord]]:
-    """The same comparisons three times: `clean`; `noisy`, 30 % of them given at random by one; `without` those."""
-    dice = random.Random(f"random annotator {seed}")
-    clean, noisy, without = list[FeedbackRecord](), list[FeedbackRecord](), list[FeedbackRecord]()
-    for record in of.records:
-        if not isinstance(record, PreferenceRecord) or record.choice not in ("a", "b"):
-            continue
-        clean.append(record)
-        if dice.random() < _RANDOM_SHARE:
-            noisy.append(
-                msgspec.structs.replace(record, annotator="sim-dice", choice=dice.choice("ab"), strength=1)
-            )
-        else:
-            noisy.append(record)
-            without.append(record)
-    return {"clean": clean, "noisy": noisy, "without": without}
-
-
 class Bench:
-    def __init__(self, *, quick: bool, say: Callable[..., None]) -> None:
+    """objectives: those to train on their own kind of feedback."""
+
+    def __init__(
+        self, *, quick: bool, say: Callable[..., None], parts: Sequence[str], objectives: Sequence[str]
+    ) -> None:
         self.quick = quick
         self.say = say
+        self.parts, self.objectives = parts, objectives
         self.like = build(Recipe())
         self.cache = self.like.backbone.new_cache(_CACHE_BYTES)
         self.tasks = 15 if quick else len(TASKS)
@@ -220,17 +197,22 @@ class Bench:
     def seed(self, seed: int) -> dict[str, dict[str, Any]]:
         """By part and name, what was measured."""
         of = sample(seed, tasks=self.tasks, per_task=4 if self.quick else PER_TASK)
-        objectives = {
-            name: self._trained({"objective": name}, of.records, of, seed) for name in ("joint", *SINGLE)
-        }
+        return {part: getattr(self, f"_{part}")(seed, of) for part in self.parts}
+
+    def _objectives(self, seed: int, of: Sample) -> dict[str, Any]:
+        return {name: self._trained({"objective": name}, of.records, of, seed)[1] for name in self.objectives}
+
+    def _credit(self, seed: int, of: Sample) -> dict[str, Any]:
         many = sample(seed, tasks=self.tasks, per_task=4 if self.quick else FOR_CREDIT)
-        credit = {
-            name: self._trained(recipe, many.with_true_outcomes() if true else many.records, many, seed)
+        return {
+            name: self._trained(recipe, many.with_true_outcomes() if true else many.records, many, seed)[1]
             for name, (recipe, true) in CREDIT.items()
         }
-        by_noise = annotator_records(of, seed)
-        noise = {
-            name: self._trained({"annotators": how}, by_noise[records], of, seed)
+
+    def _annotators(self, seed: int, of: Sample) -> dict[str, Any]:
+        by_noise = careless_records(of.records, seed)
+        return {
+            name: self._trained({"annotators": how}, by_noise[records], of, seed)[1]
             for name, (records, how) in {
                 "clean": ("clean", "equal"),
                 "without": ("without", "equal"),
@@ -238,11 +220,16 @@ class Bench:
                 "learnt": ("noisy", "learnt"),
             }.items()
         }
-        return {"objectives": objectives, "credit": credit, "annotators": noise}
+
+    def _adversary(self, seed: int, of: Sample) -> dict[str, float]:
+        """By annotator, the reliability that was learnt."""
+        records = adversary_records(of.records, seed)
+        return self._trained({"annotators": "learnt"}, records, of, seed)[0]
 
     def _trained(
         self, given: dict[str, Any], records: Sequence[FeedbackRecord], of: Sample, seed: int
-    ) -> Any:
+    ) -> tuple[dict[str, float], Measured]:
+        """The reliabilities that were learnt, and what the model was measured at."""
         recipe = parse_recipe(given)
         if self.quick:
             recipe = replace(recipe, epochs=2)
@@ -261,61 +248,7 @@ class Bench:
             reliabilities=next(iter(learnt), None),
             seconds=round(time.monotonic() - started, 1),
         )
-        return found
-
-
-def summary(by_seed: list[dict[str, dict[str, Any]]]) -> dict[str, Any]:
-    """Means over the seeds, with intervals over seeds and tasks."""
-    first = by_seed[0]
-    objectives = {
-        name: _accuracy(by_seed, "objectives", name)
-        | ({} if name == "joint" else {"joint_gains": _gain(by_seed, "objectives", "joint", name)})
-        for name in first["objectives"]
-    }
-    credit = {
-        name: {
-            "rank_correlation": _spread([seed_result["credit"][name].pooled for seed_result in by_seed]),
-            "within_trajectories": _spread([seed_result["credit"][name].within for seed_result in by_seed]),
-        }
-        for name in first["credit"]
-    }
-    noise: dict[str, Any] = {name: _accuracy(by_seed, "annotators", name) for name in first["annotators"]}
-    for reference in ("clean", "without"):
-        lost = _gain(by_seed, "annotators", reference, "equal")
-        back = _gain(by_seed, "annotators", "learnt", "equal")
-        share = back["difference"] / lost["difference"] if lost["difference"] > 0 else None
-        noise[f"lost_beside_{reference}"] = lost
-        noise[f"restored_of_{reference}"] = share
-    noise["learnt_gains"] = _gain(by_seed, "annotators", "learnt", "equal")
-    return {"seeds": len(by_seed), "objectives": objectives, "credit": credit, "annotators": noise}
-
-
-def _spread(values: list[float | None]) -> dict[str, Any]:
-    known = [value for value in values if value is not None]
-    return {"mean": statistics.mean(known) if known else None, "seeds": values}
-
-
-def _accuracy(by_seed: list[dict[str, dict[str, Any]]], part: str, name: str) -> dict[str, Any]:
-    values, groups = _choices([seed_result[part][name] for seed_result in by_seed])
-    mean, interval = mean_interval(values, groups)
-    return {
-        "accuracy": mean,
-        "interval": interval,
-        "seeds": [seed_result[part][name].accuracy for seed_result in by_seed],
-    }
-
-
-def _gain(by_seed: list[dict[str, dict[str, Any]]], part: str, one: str, other: str) -> dict[str, Any]:
-    ours, groups = _choices([seed[part][one] for seed in by_seed])
-    theirs, _ = _choices([seed[part][other] for seed in by_seed])
-    mean, interval = difference_interval(ours, theirs, groups)
-    return {"difference": mean, "interval": interval}
-
-
-def _choices(found: Sequence[Measured]) -> tuple[list[float], list[str]]:
-    """Right or not, with the task: one task of different seeds has different conversations but hangs together."""
-    rows = [(right, task) for seed in found for task, some in seed.right.items() for right in some]
-    return [one for one, _ in rows], [task for _, task in rows]
+        return next(iter(learnt), None) or {}, found
 
 
 def main() -> int:
@@ -323,49 +256,22 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument("--quick", action="store_true", help="few tasks, one seed, two epochs: does it run?")
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    names = ("joint", *SINGLE)
+    parser.add_argument("--objectives", nargs="+", choices=names, default=names, help="of that part")
     parser.add_argument("--threads", type=int, help="for torch; its own choice without")
     parser.add_argument("--out", type=Path, help="also write the JSON object here")
     arguments = parser.parse_args()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     try:
-        bench = Bench(quick=arguments.quick, say=_say)
+        bench = Bench(quick=arguments.quick, say=_say, parts=arguments.parts, objectives=arguments.objectives)
         found = summary([bench.seed(seed) for seed in range(1 if arguments.quick else arguments.seeds)])
     except RewardError as error:
         sys.stderr.write(f"{error.message}\n")
         return 2
-    put_out(found, _lines(found), arguments)
+    put_out(found, summary_lines(found), arguments)
     return 0
-
-
-def _lines(found: dict[str, Any]) -> Iterator[str]:
-    yield f"over {found['seeds']} seeds, against the hidden reward on held-out tasks"
-    for name, one in found["objectives"].items():
-        gain = one.get("joint_gains")
-        beside = f"; joint has {_points(gain)} more" if gain else ""
-        yield f"    {name}: {_percent(one)}{beside}"
-    yield "credit, Spearman's with the true one"
-    for name, one in found["credit"].items():
-        whole, within = one["rank_correlation"]["mean"], one["within_trajectories"]["mean"]
-        yield f"    {name}: {whole:.2f} over all steps, {within:.2f} within trajectories"
-    noise = found["annotators"]
-    yield f"{_RANDOM_SHARE:.0%} of the comparisons at random by one annotator"
-    for name in ("clean", "without", "equal", "learnt"):
-        yield f"    {name}: {_percent(noise[name])}"
-    for reference in ("clean", "without"):
-        share = noise[f"restored_of_{reference}"]
-        said = "nothing was lost" if share is None else f"{share:.0%} restored"
-        yield f"    beside {reference}, lost {_points(noise[f'lost_beside_{reference}'])}: {said}"
-
-
-def _percent(one: dict[str, Any]) -> str:
-    low, high = (100 * bound for bound in one["interval"])
-    return f"{100 * one['accuracy']:.1f} % [{low:.1f}, {high:.1f}]"
-
-
-def _points(one: dict[str, Any]) -> str:
-    low, high = (100 * bound for bound in one["interval"])
-    return f"{100 * one['difference']:+.1f} points [{low:.1f}, {high:.1f}]"
 
 
 def _say(**event: Any) -> None:

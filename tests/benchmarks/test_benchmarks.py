@@ -128,7 +128,7 @@ def test_the_sample_world_runs() -> None:
 def test_uncertainties_are_compared(shared_data: Path) -> None:
     found = run_quick("uncertainty", "--threads", "1", "--only", "hh")["hh"]
     assert found["comparisons"] == 40
-    assert set(found["measures"]) == {"heads", "apart", "laplace", "margin"}
+    assert set(found["measures"]) == {"heads", "apart", "laplace", "margin", "linear", "hybrid"}
     assert found["measures"]["heads"]["difference"] == 0
     assert all(-1 <= row["spearman"] <= 1 for row in found["measures"].values())
 
