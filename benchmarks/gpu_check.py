@@ -7,25 +7,28 @@ and does not fail.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
-from benchmarks.small_decoder import save_decoder
+from benchmarks.gpu_check_runs import (
+    CheckSize,
+    check_recipe,
+    comparisons,
+    decoder_folder,
+    resumed_losses,
+    run_losses,
+)
 from benchmarks.train_vs_trl import save_classifier, seconds_of_ours, train_with_trl, trl_rows
 from workers.models import build, renderer_of
 from workers.objectives import collect
-from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory, write_records
 from workers.schema.decoder_estimate import DecoderShape, estimate_decoder
-from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
 from workers.train.multi_objective import MultiObjectiveModule
 
 Verdict = Literal["passed", "failed", "not run"]
@@ -35,24 +38,6 @@ BATCHING_BOUND, BFLOAT16_BOUND = 0.2, 0.5
 RANKS_BOUND = 1e-3  # of validation losses, in float32
 LEAST_SPEED_UP = 1.0  # over TRL's RewardTrainer as it comes
 LEAST_SHARE = 0.25  # of the rate of a large matrix product in bfloat16 on the same GPU
-_WORDS = (
-    *(
-        "the",
-        "order",
-        "was",
-        "sent",
-        "lost",
-        "refund",
-        "good",
-        "bad",
-        "thank",
-        "you",
-        "please",
-        "wait",
-        "again",
-    ),
-    *("window", "door", "table", "yes", "no"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +50,13 @@ class GpuCheck:
     measured: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class CheckSize:
-    """pairs of trajectories of about `words` words, for a decoder of this width and number of layers."""
-
-    width: int = 1024
-    layers: int = 16
-    heads: int = 16
-    vocabulary: int = 16_384
-    pairs: int = 64
-    words: int = 700
-
-
 TINY = CheckSize(width=32, layers=2, heads=4, vocabulary=300, pairs=6, words=12)
 
 
 def packing_exactness(device: str, size: CheckSize, folder: Path) -> GpuCheck:
     """FlexAttention over prefix trees (on a CPU: SDPA by blocks) in float32 against separate passes."""
-    records, base = _comparisons(size), _decoder(folder, size)
-    recipe = _recipe(base, precision="float32", lora_rank=0, gradient_checkpointing=False)
+    records, base = comparisons(size), decoder_folder(folder, size)
+    recipe = check_recipe(base, precision="float32", lora_rank=0, gradient_checkpointing=False)
     torch.manual_seed(0)
     model = build(recipe, device=device)
     model.backbone.in_bfloat16 = False
@@ -109,11 +82,11 @@ def packing_exactness(device: str, size: CheckSize, folder: Path) -> GpuCheck:
 
 def bfloat16_bounds(device: str, size: CheckSize, folder: Path) -> GpuCheck:
     """Rewards with frozen weights in bfloat16 against float32, and packed against separate ones in bfloat16."""
-    records, base = _comparisons(size), _decoder(folder, size)
+    records, base = comparisons(size), decoder_folder(folder, size)
     rewards: dict[str, torch.Tensor] = {}
     for weights in ("float32", "bfloat16"):
         torch.manual_seed(0)
-        model = build(_recipe(base, base_weights=weights, lora_rank=8), device=device)
+        model = build(check_recipe(base, base_weights=weights, lora_rank=8), device=device)
         model.backbone.in_bfloat16 = weights == "bfloat16"
         items = [model.backbone.renderer.render(side) for each in records for side in (each.a, each.b)]
         with torch.no_grad():
@@ -133,13 +106,16 @@ def bfloat16_bounds(device: str, size: CheckSize, folder: Path) -> GpuCheck:
 
 
 def two_ranks(device: str, size: CheckSize, folder: Path) -> GpuCheck:
-    """Two processes (nccl, on a CPU gloo), as copies and sharded, against one: the same validation losses."""
+    """Two processes (nccl, on a CPU gloo), as copies and sharded, against one: the same validation losses. And a
+    sharded run that goes on from a checkpoint, against itself."""
     if device == "cuda" and torch.cuda.device_count() < 2:
         return GpuCheck("two_ranks", "not run", "not run: one GPU", {})
-    records, base = _comparisons(size), _decoder(folder, size)
-    recipe = _recipe(base, precision="float32", lora_rank=8, epochs=2, batch_pairs=4, patience=0)
+    records, base = comparisons(size), decoder_folder(folder, size)
+    recipe = check_recipe(
+        base, precision="float32", lora_rank=8, epochs=2, batch_pairs=4, patience=0, checkpoint_seconds=0.0
+    )
     losses = {
-        name: _run_losses(folder / name, records, replace(recipe, sharding=sharding), device, processes)  # type: ignore[arg-type]
+        name: run_losses(folder / name, records, replace(recipe, sharding=sharding), device, processes)  # type: ignore[arg-type]
         for name, sharding, processes in (
             ("one", "never", 1),
             ("copies", "never", 2),
@@ -149,19 +125,22 @@ def two_ranks(device: str, size: CheckSize, folder: Path) -> GpuCheck:
     off = max(
         abs(a - b) for name in ("copies", "sharded") for a, b in zip(losses["one"], losses[name], strict=True)
     )
+    resumed_off = abs(resumed_losses(folder / "sharded", processes=2)[-1] - losses["sharded"][-1])
     return GpuCheck(
         "two_ranks",
-        "passed" if off <= RANKS_BOUND else "failed",
-        f"validation losses of two processes, copies and sharded, differ from one's by {off:.1e}; bound "
-        f"{RANKS_BOUND:g}",
-        {"difference": off},
+        "passed" if max(off, resumed_off) <= RANKS_BOUND else "failed",
+        f"validation losses of two processes, copies and sharded, differ from one's by {off:.1e}, of a resumed sharded "
+        f"run by {resumed_off:.1e}; bound {RANKS_BOUND:g}",
+        {"difference": off, "resumed": resumed_off},
     )
 
 
 def throughput(device: str, size: CheckSize, folder: Path) -> GpuCheck:
     """Pairs a second of training next to TRL's RewardTrainer as it comes: the same decoder, pairs and tokens."""
-    records, base = _comparisons(size), _decoder(folder, size)
-    recipe = _recipe(base, lora_rank=0, gradient_checkpointing=False, epochs=1, batch_pairs=8, patience=0)
+    records, base = comparisons(size), decoder_folder(folder, size)
+    recipe = check_recipe(
+        base, lora_rank=0, gradient_checkpointing=False, epochs=1, batch_pairs=8, patience=0
+    )
     torch.manual_seed(0)
     module = MultiObjectiveModule(
         recipe, collect(records, renderer_of(recipe), recipe), seed=0, device=device
@@ -186,8 +165,10 @@ def throughput(device: str, size: CheckSize, folder: Path) -> GpuCheck:
 
 def peak_share(device: str, size: CheckSize, folder: Path) -> GpuCheck:
     """Floating-point operations a second of training, by the estimate's formula, over those of a matrix product."""
-    records, base = _comparisons(size), _decoder(folder, size)
-    recipe = _recipe(base, lora_rank=0, gradient_checkpointing=False, epochs=1, batch_pairs=8, patience=0)
+    records, base = comparisons(size), decoder_folder(folder, size)
+    recipe = check_recipe(
+        base, lora_rank=0, gradient_checkpointing=False, epochs=1, batch_pairs=8, patience=0
+    )
     config = json.loads((base / "config.json").read_text(encoding="utf-8"))
     shape = DecoderShape.read(config)
     assert shape is not None
@@ -243,64 +224,6 @@ def run_checks(device: str, size: CheckSize, names: Sequence[str]) -> list[GpuCh
                 words = str(error).strip().partition("\n")[0]
                 found.append(GpuCheck(name, "failed", f"{type(error).__name__}: {words}", {}))
     return found
-
-
-def _comparisons(size: CheckSize) -> list[PreferenceRecord]:
-    """Two answers to each task, which share the task and the first half of the agent's words."""
-    records = []
-    for task in range(size.pairs):
-        generator = torch.Generator().manual_seed(task)
-        drawn = torch.randint(len(_WORDS), (3, max(2, size.words // 2)), generator=generator).tolist()
-        shared, *ends = (" ".join(_WORDS[place] for place in row) for row in drawn)
-        sides = [
-            _answer(task, shared, f"{end} {last}") for end, last in zip(ends, ("good", "bad"), strict=True)
-        ]
-        records.append(
-            PreferenceRecord(a=sides[0], b=sides[1], choice="a", annotator="check", origin="simulated")
-        )
-    return records
-
-
-def _answer(task: int, shared: str, end: str) -> Trajectory:
-    texts = (("user", f"task {task}"), ("agent", shared), ("user", "go on"), ("agent", end))
-    steps = tuple(Step(source=source, message=(Part(text=text),)) for source, text in texts)  # type: ignore[arg-type]
-    return Trajectory(steps=steps, task=Task(id=f"task-{task}"))
-
-
-def _decoder(folder: Path, size: CheckSize) -> Path:
-    return save_decoder(
-        folder / "base",
-        [*_WORDS, "task 0123456789", "go on"],
-        vocabulary=size.vocabulary,
-        width=size.width,
-        layers=size.layers,
-        heads=size.heads,
-    )
-
-
-def _recipe(base: Path, **values: Any) -> Recipe:
-    fixed = {"backbone": "decoder", "decoder": str(base), "max_tokens": 4096, "centring": 0.0}
-    return parse_recipe(fixed | {"batch_tokens": 1_000_000} | values)
-
-
-def _run_losses(
-    folder: Path, records: list[PreferenceRecord], recipe: Recipe, device: str, processes: int
-) -> list[float]:
-    """The validation losses of `python -m workers.train`."""
-    (folder / "data").mkdir(parents=True)
-    third = max(1, len(records) // 3)
-    parts = {"train": records[2 * third :], "validation": records[:third], "test": records[third : 2 * third]}
-    for split, some in parts.items():
-        write_records(folder / "data" / f"{split}.jsonl.zst", some)
-    config = {"recipe": recipe_to_dict(recipe), "seed": 1, "device": device}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    command = [sys.executable, "-m", "workers.train", str(folder), "--processes", str(processes)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
-    if ended.returncode:
-        raise RuntimeError(f"{processes} processes ended with {ended.returncode}: {ended.stderr[-300:]}")
-    events = map(json.loads, (folder / "events.jsonl").read_text(encoding="utf-8").splitlines())
-    return [event["validation"]["loss"] for event in events if event.get("validation")]
 
 
 def _synchronize(device: str) -> None:
