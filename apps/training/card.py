@@ -87,7 +87,7 @@ def _data(model: RewardModel, report: dict[str, Any] | None) -> dict[str, Any]:
 
 def _evaluation(source: str, report: dict[str, Any]) -> list[str]:
     rows = [
-        "| measure | this model | n | strongest baseline |",
+        "| measure | this model | n | best baseline |",
         "|---|---|---|---|",
         *(_row(measure) for measure in measures(report)),
     ]
@@ -100,7 +100,8 @@ def _evaluation(source: str, report: dict[str, Any]) -> list[str]:
 
 def _row(measure: Measure) -> str:
     interval = f" {measure.shown_interval}" if measure.interval else ""
-    baseline = measure.baselines[0] if measure.baselines else None
+    best = [baseline for baseline in measure.baselines if baseline.is_best]
+    baseline = next(iter([*best, *measure.baselines]), None)
     strongest = f"{baseline.name}: {baseline.shown_value}" if baseline else ""
     return (
         f"| {measure.title}: {measure.name} | {measure.shown_value}{interval} | {measure.n} | {strongest} |"

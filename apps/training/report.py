@@ -5,23 +5,18 @@ from typing import Any, Literal
 
 from apps.accounts.models import Project
 from apps.core.number_format import decimal, decimal_interval, percent, percent_interval
+from apps.training.baselines import (
+    BASELINES,
+    LEARNED,
+    BestBaseline,
+    baseline_name,
+    best_baseline,
+    linear_advice,
+)
 from apps.training.report_charts import best_of_n_chart, calibration_chart, reinforcement_charts
 from apps.training.search_report import search_report
 from apps.trajectories.selectors import keys_by_content_hash
 
-BASELINES = {
-    "longer": "longer wins",
-    "shorter": "shorter wins",
-    "fewer_steps": "fewer steps wins",
-    "ngrams": "n-gram regression",
-    "linear": "linear model",
-    "majority": "most frequent label",
-    "no_error": "no error",
-    "first_step": "first step",
-    "last_step": "last step",
-    "most_common": "most frequent step",
-}
-_LEARNED = (BASELINES["ngrams"], BASELINES["linear"])
 COMPARISONS = "Held-out comparisons"
 SINGLE_SCORES = "Held-out comparisons, by single scores"
 _CAVEATS = ("chance", "unchecked")
@@ -39,13 +34,17 @@ class ReportSummary:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A rule or a regression. difference: the model's result minus the baseline's, paired, with its interval."""
+    """A rule or a regression. difference: the model's result minus the baseline's, paired, with its interval.
+
+    is_best: of all, in cross-validation within the training data.
+    """
 
     name: str
     value: float
     difference: float | None
     interval: tuple[float, float] | None
     is_share: bool
+    is_best: bool = False
 
     @property
     def is_beaten(self) -> bool:
@@ -90,6 +89,7 @@ class Measure:
     chance: float | None
     baselines: list[Baseline]
     tasks: int | None = None
+    best: BestBaseline | None = None
     mistakes: list["Mistake"] = field(default_factory=list)
 
     @property
@@ -230,13 +230,15 @@ def _measure(
     of: str,
     chance: float | None,
 ) -> Measure:
+    best = best_baseline(part)
     baselines = [
         Baseline(
-            BASELINES.get(baseline, baseline.replace("_", " ")),
+            baseline_name(baseline),
             found[key if key in found else "accuracy"],
             found.get("difference"),
             _pair(found.get("interval")),
             kind in _SHARES,
+            best is not None and best.key == baseline,
         )
         for baseline, found in (part.get("baselines") or {}).items()
     ]
@@ -253,6 +255,7 @@ def _measure(
         chance,
         baselines,
         part.get("tasks"),
+        best,
     )
 
 
@@ -302,24 +305,32 @@ def _summarize_measure(measure: Measure, report: dict[str, Any]) -> ReportSummar
         return ReportSummary("bad", f"{result}, which is no better than chance.")
     unbeaten = [baseline for baseline in measure.baselines if not baseline.is_beaten]
     if unbeaten:
-        baseline = unbeaten[0]
-        reached = f"“{baseline.name}” has {baseline.shown_value}."
-        kind = "" if baseline.name in _LEARNED else "trivial "
-        advice = _linear_advice(report) if baseline.name == BASELINES["linear"] else ""
-        return ReportSummary("bad", f"{result}. It is not shown to beat a {kind}baseline: {reached}{advice}")
-    has_learned = any(baseline.name in _LEARNED for baseline in measure.baselines)
+        return _summarize_unbeaten(measure, result, unbeaten, was_searched=bool(report.get("search")))
+    has_learned = any(baseline.name in LEARNED for baseline in measure.baselines)
     beats = f" and beats every {'' if has_learned else 'trivial '}baseline" if measure.baselines else ""
     annotators = _annotators(report) if measure.title == COMPARISONS else ""
     return ReportSummary("good", f"{result}{beats}.{annotators}")
 
 
-def _linear_advice(report: dict[str, Any]) -> str:
-    """Where a linear model of the same data is the best of those that the model is not shown to beat."""
-    auto = "" if report.get("search") else ", or let “auto” choose"
-    return (
-        " The linear model is simpler and faster, and not shown to be worse: train with backbone = “linear” and deploy "
-        f"that{auto}."
-    )
+def _summarize_unbeaten(
+    measure: Measure, result: str, unbeaten: list[Baseline], *, was_searched: bool
+) -> ReportSummary:
+    """By the baseline that was chosen within the training data; of reports without a choice by the highest one."""
+    best = next((baseline for baseline in measure.baselines if baseline.is_best), None)
+    if measure.best is not None and best is not None:
+        how = f"“{best.name}”, chosen by cross-validation within the training data, has {best.shown_value}."
+        if best in unbeaten:
+            advice = measure.best.advice(was_searched=was_searched)
+            return ReportSummary("bad", f"{result}. It is not shown to beat the best baseline: {how}{advice}")
+        other = f"“{unbeaten[0].name}” has {unbeaten[0].shown_value}."
+        return ReportSummary(
+            "neutral", f"{result}. It beats the best baseline: {how} It is not shown to beat another: {other}"
+        )
+    baseline = unbeaten[0]
+    reached = f"“{baseline.name}” has {baseline.shown_value}."
+    kind = "" if baseline.name in LEARNED else "trivial "
+    advice = linear_advice(was_searched=was_searched) if baseline.name == BASELINES["linear"] else ""
+    return ReportSummary("bad", f"{result}. It is not shown to beat a {kind}baseline: {reached}{advice}")
 
 
 def _single_scores(measure: Measure) -> str:

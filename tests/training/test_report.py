@@ -332,6 +332,73 @@ def test_a_linear_model_is_advised_only_where_it_is_the_best_baseline() -> None:
     assert "simpler" not in with_linear(0.6, 0.64)
 
 
+def with_best(key: str, values: dict[str, float], *, beaten: bool = False) -> dict[str, Any]:
+    """A report with a baseline that was chosen in training, and one that the model is not shown to beat."""
+    found = report(0.65, (0.6, 0.7))
+    unbeaten, below = ({"difference": 0.05, "interval": [low, 0.1]} for low in (-0.01, 0.01))
+    rules = {name: unbeaten | {"accuracy": 0.6} for name in values}
+    rules[key] = (below if beaten else unbeaten) | {"accuracy": 0.58}
+    best = {"name": key, "value": values[key], "n": 1234, "tasks": 40, "values": values}
+    found["preference"] |= {"baselines": rules, "best_baseline": best}
+    return found
+
+
+def test_the_best_baseline_is_the_one_chosen_in_training() -> None:
+    """Another one is higher on the held-out data."""
+    said = summarize(with_best("linear", {"linear": 0.63, "longer": 0.55}))
+    assert said.tone == "bad"
+    assert (
+        "not shown to beat the best baseline: “linear model”, chosen by cross-validation within the training data, has "
+        "58.0 %. The linear model is simpler" in said.sentence
+    )
+    said = summarize(with_best("linear", {"linear": 0.63, "longer": 0.55}, beaten=True))
+    assert said.tone == "neutral"
+    assert "It beats the best baseline: “linear model”" in said.sentence
+    assert said.sentence.endswith("It is not shown to beat another: “longer wins” has 60.0 %.")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"structure": 0.6, "longer": 0.5}, "channels = [“structure”, “overlap”], and deploy that."),
+        ({"ngrams": 0.6, "longer": 0.5}, "channels = [“words”, “characters”], which read about the same"),
+        ({"shorter": 0.6, "linear": 0.5}, "deploy a component “token_penalty” instead of the model."),
+        ({"fewer_steps": 0.6}, "deploy a component “step_penalty” instead of the model."),
+        (
+            {"neighbours": 0.6, "linear": 0.58, "longer": 0.5},
+            "has 58.0 %. Of what can be deployed, “linear model” was the best there. The linear model is simpler",
+        ),
+        ({"neighbours": 0.6}, "has 58.0 %."),
+    ],
+)
+def test_what_to_deploy_instead(values: dict[str, float], said: str) -> None:
+    assert said in summarize(with_best(next(iter(values)), values)).sentence
+
+
+def test_the_page_marks_the_best_baseline(project: Project) -> None:
+    given = with_best("ngrams", {"ngrams": 0.63, "longer": 0.55})
+    page = render_to_string("training/_report.html", report_context(given, project))
+    assert page.count(">best</span>") == 1
+    assert "Baseline: n-gram regression <span" in page and "(1,234 records)" in page
+
+
+def test_length_control_of_outcomes_and_scores(project: Project) -> None:
+    controlled = {"auc": 0.61, "interval": [0.5, 0.7], "longer": 0.4, "shorter": 0.82}
+    given = {
+        "outcome": OUTCOME | {"length_controlled": controlled},
+        "scores": {
+            "spearman": 0.4,
+            "interval": [0.3, 0.5],
+            "n": 90,
+            "criteria": {},
+            "length_controlled": {"spearman": 0.11, "interval": [-0.1, 0.3]},
+        },
+    }
+    page = render_to_string("training/_report.html", report_context(given, project))
+    assert page.count("This model, length-controlled") == 2
+    assert ">0.61 <" in page and ">0.11 <" in page
+
+
 def search(*values: float | None, measure: list[str] | None, **more: Any) -> dict[str, Any]:
     rows = [
         {

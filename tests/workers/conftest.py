@@ -9,6 +9,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import BertConfig, BertModel
 
+from workers.evaluate.learned_baselines import BaselineScores
 from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory, write_records
 from workers.schema.recipe import Recipe, recipe_to_dict
 
@@ -58,8 +59,8 @@ def tiny_encoder(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def without_linear_baseline(monkeypatch) -> None:
-    """For tests of trainings that look at no baseline: fitting it takes as long as a tiny training."""
-    monkeypatch.setattr("workers.train.pipeline.linear_scores", lambda *given, **options: {})
+    """For tests of trainings that look at no baseline: fitting them takes as long as a tiny training."""
+    monkeypatch.setattr("workers.train.baselines.linear_scores", lambda *given, **options: BaselineScores())
 
 
 @pytest.fixture

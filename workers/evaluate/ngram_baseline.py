@@ -7,7 +7,7 @@ However much training data there is, no more than MAX_COMPARISONS and MAX_CHARAC
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -36,20 +36,29 @@ class _Choice:
     weight: float
 
 
-def ngram_rewards(
+@dataclass(frozen=True, slots=True)
+class NgramBaseline:
+    """held_out: the regression's rewards. training: of what it learnt from, by fits that had not seen the task."""
+
+    held_out: NgramRewards = field(default_factory=dict)
+    training: NgramRewards = field(default_factory=dict)
+
+
+def fit_ngrams(
     training: Sequence[FeedbackRecord],
     held_out: Sequence[FeedbackRecord],
     criteria: Collection[str | None],
     *,
     check: Callable[[], None] = lambda: None,
-) -> NgramRewards:
+) -> NgramBaseline:
     """The regression's reward of each trajectory that `held_out` compares or ranks by one of the criteria.
 
     Fitted to comparisons with a winner and pairs of rankings of `training` by the same criterion, with their weights. A
     criterion with fewer than 50 of these, or fewer than 10 tasks, has no rewards: too few to choose a penalty by.
     check: called between fits; may raise to stop.
     """
-    rewards: NgramRewards = {}
+    found = NgramBaseline()
+    rewards = found.held_out
     for criterion in criteria:
         choices = _sample([*_choices(training, criterion)])
         asked = {
@@ -66,21 +75,40 @@ def ngram_rewards(
             for trajectory in (choice.better, choice.worse)
         }
         encoder = _Encoder(len(texts))
-        differences = _differences(choices, texts, encoder)
+        rows = encoder.encode(texts.values())
+        differences = _differences(choices, rows, [*texts])
         weights = np.array([choice.weight for choice in choices])
         # The others have no gradient and the weight 0; the library would go through them in every step.
         used = np.unique(differences.indices)
         width, differences = differences.shape[1], differences[:, used]
-        penalty = _choose_penalty(differences, weights, tasks, check)
+        fold = np.array(task_folds(tasks, _FOLDS))
+        penalty, by_fold = _choose_penalty(differences, weights, fold, check)
         reward = np.zeros(width)
         reward[used] = _fit(differences, weights, penalty)
+        task_fold = dict(zip(tasks, fold.tolist(), strict=True))
+        by_row = rows[:, used] @ by_fold.T
+        for name, trajectory, values in zip(texts, texts.values(), by_row, strict=True):
+            found.training[name, criterion] = float(values[task_fold[str(trajectory.task.id)]])
         names = list(asked)
         for start in range(0, len(names), _BLOCK):
             check()
             block = names[start : start + _BLOCK]
             values = encoder.encode([asked[name] for name in block]) @ reward
-            rewards |= {(name, criterion): float(value) for name, value in zip(block, values, strict=True)}
-    return rewards
+            rewards.update(
+                {(name, criterion): float(value) for name, value in zip(block, values, strict=True)}
+            )
+    return found
+
+
+def ngram_rewards(
+    training: Sequence[FeedbackRecord],
+    held_out: Sequence[FeedbackRecord],
+    criteria: Collection[str | None],
+    *,
+    check: Callable[[], None] = lambda: None,
+) -> NgramRewards:
+    """Only the rewards of what is held out, see `fit_ngrams`."""
+    return fit_ngrams(training, held_out, criteria, check=check).held_out
 
 
 def _by(
@@ -140,10 +168,9 @@ class _Encoder:
         return sparse.hstack([self._words.transform(texts).log1p(), pieces]).tocsr()
 
 
-def _differences(choices: Sequence[_Choice], texts: dict[str, Trajectory], encoder: _Encoder) -> Any:
-    """[choices, columns]: better minus worse."""
-    rows = encoder.encode(texts.values())
-    row = {name: place for place, name in enumerate(texts)}
+def _differences(choices: Sequence[_Choice], rows: Any, names: Sequence[str]) -> Any:
+    """[choices, columns]: better minus worse. names: of the rows."""
+    row = {name: place for place, name in enumerate(names)}
     better, worse = (
         [row[trajectory.content_hash] for trajectory in side]
         for side in zip(*((choice.better, choice.worse) for choice in choices), strict=True)
@@ -152,20 +179,26 @@ def _differences(choices: Sequence[_Choice], texts: dict[str, Trajectory], encod
 
 
 def _choose_penalty(
-    differences: Any, weights: Floats, tasks: Sequence[str], check: Callable[[], None]
-) -> float:
-    """That of the lowest log loss over folds of tasks, which is less noisy than accuracy."""
-    fold = np.array(task_folds(tasks, _FOLDS))
-    losses = []
+    differences: Any, weights: Floats, fold: NDArray[np.int64], check: Callable[[], None]
+) -> tuple[float, Floats]:
+    """That of the lowest log loss over folds of tasks, which is less noisy than accuracy; and, [folds, columns], the
+    fits with it, each without a fold.
+
+    fold: of each choice.
+    """
+    losses, fits = [], []
     for penalty in PENALTIES:
-        found = np.zeros(len(tasks))
+        found = np.zeros(len(fold))
+        by_fold = np.zeros((_FOLDS, differences.shape[1]))
         for each in range(_FOLDS):
             check()
             inside, outside = np.flatnonzero(fold != each), np.flatnonzero(fold == each)
-            margin = differences[outside] @ _fit(differences[inside], weights[inside], penalty)
-            found[outside] = np.logaddexp(0, -margin)
+            by_fold[each] = _fit(differences[inside], weights[inside], penalty)
+            found[outside] = np.logaddexp(0, -(differences[outside] @ by_fold[each]))
         losses.append(np.average(found, weights=weights))
-    return PENALTIES[int(np.argmin(losses))]
+        fits.append(by_fold)
+    best = int(np.argmin(losses))
+    return PENALTIES[best], fits[best]
 
 
 def _fit(differences: Any, weights: Floats, penalty: float) -> Floats:

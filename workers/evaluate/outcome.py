@@ -6,26 +6,30 @@ from math import comb
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workers.evaluate.bootstrap import interval, mean_interval, task_count, task_draws
-from workers.evaluate.learned_baselines import LinearScores
+from workers.evaluate.learned_baselines import LearnedBaselines
 from workers.evaluate.mistakes import Wrong, worst_records
 from workers.evaluate.predictions import ScoredRecord, agent_text_length
 from workers.evaluate.ranks import Numbers, auc, ranks
 from workers.schema import OutcomeRecord
 
 _MOST = 16  # of the best-of-n curve
+_MOST_PAIRED, _PAIR_DRAWS = 2_000, 500  # of pairs of a success and a failure
 
 
 def outcome_report(
-    scored_records: Sequence[ScoredRecord], linear: LinearScores | None = None
+    scored_records: Sequence[ScoredRecord], learned: LearnedBaselines | None = None
 ) -> dict[str, Any] | None:
-    """{auc, interval, n, successes, within_task, baselines, best_of_n, mistakes}; None without successes and failures.
+    """{auc, interval, n, successes, within_task, length_controlled, baselines, best_baseline, best_of_n, mistakes};
+    None without successes and failures.
 
-    linear: one more baseline, where it has all of them. within_task: the AUC of pairs of one task only, which no
+    learned: more baselines, each where it has all of them. within_task: the AUC of pairs of one task only, which no
     difference between tasks can help. mistakes: failures among the rewards that as many successes would have, and
     successes below them, the farthest first.
     """
+    learned = learned or LearnedBaselines()
     found = [scored for scored in scored_records if isinstance(scored.record, OutcomeRecord)]
     positive = np.array([scored.record.success for scored in found], dtype=bool)
     if not positive.any() or positive.all():
@@ -37,11 +41,7 @@ def outcome_report(
     whole = np.ones((1, len(found)))
     own = float(auc(rewards, positive, whole)[0])
     baselines = {}
-    rules = _rules(found)
-    by_linear = [(linear or {}).get(scored.record.trajectory.content_hash) for scored in found]
-    if None not in by_linear:
-        rules["linear"] = np.array([score.raw for score in by_linear if score is not None])
-    for name, rule in rules.items():
+    for name, rule in _rules(found, learned).items():
         theirs, value = auc(rule, positive, drawn), float(auc(rule, positive, whole)[0])
         baselines[name] = {
             "auc": value,
@@ -55,7 +55,9 @@ def outcome_report(
         "tasks": distinct,
         "successes": int(positive.sum()),
         "within_task": _within(rewards, positive, tasks),
+        "length_controlled": _length_controlled(found, rewards, positive),
         "baselines": baselines,
+        "best_baseline": learned.best_of("outcome", baselines),
         "best_of_n": best_of_n(rewards, positive.astype(float), tasks),
         "mistakes": worst_records(_wrong(found, rewards, float(1 - positive.mean()))),
     }
@@ -122,7 +124,72 @@ def _within(rewards: Numbers, positive: Any, tasks: Sequence[str]) -> dict[str, 
     return {"accuracy": mean, "interval": found, "n": len(right)}
 
 
-def _rules(found: Sequence[ScoredRecord]) -> dict[str, Numbers]:
-    lengths = np.array([agent_text_length(scored.record.trajectory) for scored in found], dtype=float)
+def outcome_baselines(scored_records: Sequence[ScoredRecord], learned: LearnedBaselines) -> dict[str, float]:
+    """By name, the AUC of each baseline; none without successes and failures."""
+    found = [scored for scored in scored_records if isinstance(scored.record, OutcomeRecord)]
+    positive = np.array([scored.record.success for scored in found], dtype=bool)
+    if not positive.any() or positive.all():
+        return {}
+    whole = np.ones((1, len(found)))
+    return {name: float(auc(rule, positive, whole)[0]) for name, rule in _rules(found, learned).items()}
+
+
+def _rules(found: Sequence[ScoredRecord], learned: LearnedBaselines) -> dict[str, Numbers]:
+    lengths = _lengths(found)
     steps = np.array([len(scored.record.trajectory.agent_steps) for scored in found], dtype=float)
-    return {"longer": lengths, "shorter": -lengths, "fewer_steps": -steps}
+    models = learned.scores_of_all("outcome", (scored.record for scored in found))
+    return {
+        "longer": lengths,
+        "shorter": -lengths,
+        "fewer_steps": -steps,
+        **{
+            name: np.array([scores[scored.record.trajectory.content_hash].raw for scored in found])
+            for name, scores in models.items()
+        },
+    }
+
+
+def _lengths(found: Sequence[ScoredRecord]) -> Numbers:
+    return np.array([agent_text_length(scored.record.trajectory) for scored in found], dtype=float)
+
+
+def _length_controlled(
+    found: Sequence[ScoredRecord], rewards: Numbers, positive: NDArray[np.bool_]
+) -> dict[str, Any] | None:
+    """{auc, interval, longer, shorter}: the mean of the AUC over pairs of a success and a failure of which the success
+    has the longer agent text (`longer`) and over those of which it has the shorter one. A reward by length alone gets
+    one half. None without both kinds of pairs. Of many trajectories, _MOST_PAIRED of either outcome are looked at."""
+    good, bad = (_some(np.flatnonzero(chosen)) for chosen in (positive, ~positive))
+    lengths, tasks = _lengths(found), [scored.task for scored in found]
+    margins = rewards[good][:, None] - rewards[bad]
+    right = (margins > 0) + 0.5 * (margins == 0)
+    sign = np.sign(lengths[good][:, None] - lengths[bad])
+    sides = [(sign == way).astype(float) for way in (1, -1)]
+    if not all(side.any() for side in sides):
+        return None
+
+    def by_side(weights: Numbers) -> Numbers:
+        """[2, draws]"""
+
+        def total(values: Numbers) -> Numbers:
+            summed: Numbers = ((weights[:, good] @ values) * weights[:, bad]).sum(1)
+            return summed
+
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.stack([total(right * side) / total(side) for side in sides])
+
+    longer, shorter = by_side(np.ones((1, len(found))))[:, 0].tolist()
+    drawn = by_side(task_draws(tasks, draws=_PAIR_DRAWS)).mean(0)
+    return {
+        "auc": (longer + shorter) / 2,
+        "interval": interval(drawn, task_count(tasks)),
+        "longer": longer,
+        "shorter": shorter,
+    }
+
+
+def _some(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """At most _MOST_PAIRED of them, from all over."""
+    if len(places) <= _MOST_PAIRED:
+        return places
+    return places[np.arange(_MOST_PAIRED) * len(places) // _MOST_PAIRED]

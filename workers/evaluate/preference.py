@@ -21,7 +21,7 @@ from workers.evaluate.calibration import (
     log_loss,
     reliability_curve,
 )
-from workers.evaluate.learned_baselines import LearnedBaselines, LinearScores
+from workers.evaluate.learned_baselines import LearnedBaselines, ModelScores
 from workers.evaluate.ngram_baseline import NgramRewards
 from workers.evaluate.predictions import ScoredRecord, agent_text_length, expand_rankings
 from workers.evaluate.ranks import Numbers, spearman, spearman_draws
@@ -32,6 +32,15 @@ if TYPE_CHECKING:  # it takes seconds to import
     from workers.models.generative.model import PairComparison
 
 BASELINES = ("longer", "shorter", "fewer_steps")
+_WORDS = {
+    "longer": "longer-wins",
+    "shorter": "shorter-wins",
+    "fewer_steps": "fewer-steps-wins",
+    "ngrams": "an n-gram regression",
+    "linear": "a linear model",
+    "structure": "a linear model of hand-made features",
+    "neighbours": "nearest neighbours",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,31 +138,44 @@ def preference_report(
 
 
 def accuracy_report(strict: Sequence[Prediction], learned: LearnedBaselines | None = None) -> dict[str, Any]:
-    """{accuracy, interval, n, tasks, baselines, verdict}, the interval by task.
+    """{accuracy, interval, n, tasks, baselines, best_baseline, verdict}, the interval by task.
 
     learned: fitted to the model's training data; each is a baseline where it has a reward for both sides of every
-    comparison.
+    comparison. best_baseline: see `best_baselines`.
     """
     learned = learned or LearnedBaselines()
     tasks = [prediction.record.a.task.id for prediction in strict]
     right = [correctness(prediction.margin) for prediction in strict]
     accuracy, interval = mean_interval(right, tasks)
-    margins: dict[str, Sequence[float]] = {
-        name: [_rule_margin(name, prediction) for prediction in strict] for name in BASELINES
-    }
-    if by_ngrams := _ngram_margins(strict, learned.ngrams):
-        margins["ngrams"] = by_ngrams
-    if by_linear := _linear_margins(strict, learned.linear):
-        margins["linear"] = by_linear
+    margins = _baseline_margins(strict, learned)
     baselines = {name: _baseline(values, right, tasks) for name, values in margins.items()}
+    best = learned.best_of("preference", baselines)
     return {
         "accuracy": accuracy,
         "interval": interval,
         "n": len(strict),
         "tasks": task_count(tasks),
         "baselines": baselines,
-        "verdict": verdict(baselines, task_count(tasks)),
+        "best_baseline": best,
+        "verdict": verdict(baselines, task_count(tasks), None if best is None else best["name"]),
     }
+
+
+def accuracy_baselines(strict: Sequence[Prediction], learned: LearnedBaselines) -> dict[str, float]:
+    """By name, the accuracy of each baseline; none for no comparison."""
+    margins = _baseline_margins(strict, learned) if strict else {}
+    return {name: float(np.mean([correctness(value) for value in found])) for name, found in margins.items()}
+
+
+def _baseline_margins(strict: Sequence[Prediction], learned: LearnedBaselines) -> dict[str, Sequence[float]]:
+    """By name, of the right one over the wrong one."""
+    margins: dict[str, Sequence[float]] = {
+        name: [_rule_margin(name, prediction) for prediction in strict] for name in BASELINES
+    }
+    if by_ngrams := _ngram_margins(strict, learned.ngrams):
+        margins["ngrams"] = by_ngrams
+    known = learned.scores_of_all("preference", (prediction.record for prediction in strict))
+    return margins | {name: _model_margins(strict, scores) for name, scores in known.items()}
 
 
 def uncertainty_report(strict: Sequence[Prediction]) -> dict[str, Any] | None:
@@ -245,21 +267,21 @@ def _accuracy(some: Sequence[Prediction]) -> dict[str, Any]:
     return {"accuracy": accuracy, "interval": interval, "n": len(some)}
 
 
-def verdict(baselines: dict[str, dict[str, Any]], tasks: int) -> str:
-    """In words: which baselines the model is not shown to beat; of fewer than MIN_TASKS tasks nothing is shown."""
+def verdict(baselines: dict[str, dict[str, Any]], tasks: int, best: str | None = None) -> str:
+    """In words: which baselines the model is not shown to beat; of fewer than MIN_TASKS tasks nothing is shown.
+
+    best: the name of the best baseline, where it is known."""
     if tasks < MIN_TASKS:
         return f"too few tasks ({tasks}; at least {MIN_TASKS})"
-    words = {
-        "longer": "longer-wins",
-        "shorter": "shorter-wins",
-        "fewer_steps": "fewer-steps-wins",
-        "ngrams": "an n-gram regression",
-        "linear": "a linear model",
-    }
-    unbeaten = [words[name] for name, baseline in baselines.items() if baseline["interval"][0] <= 0]
+    unbeaten = [name for name, baseline in baselines.items() if baseline["interval"][0] <= 0]
     if not unbeaten:
-        return f"beats every {'' if {'ngrams', 'linear'} & set(baselines) else 'trivial '}baseline"
-    return f"does not beat {' and '.join(unbeaten)}"
+        return f"beats every {'' if set(baselines) - set(BASELINES) else 'trivial '}baseline"
+    others = " and ".join(_WORDS[name] for name in unbeaten if name != best)
+    if best is None:
+        return f"does not beat {others}"
+    if best in unbeaten:
+        return f"does not beat the best baseline, {_WORDS[best]}{others and f', nor {others}'}"
+    return f"beats the best baseline, {_WORDS[best]}, but not {others}"
 
 
 def _ngram_margins(strict: Sequence[Prediction], ngrams: NgramRewards) -> list[float]:
@@ -273,14 +295,11 @@ def _ngram_margins(strict: Sequence[Prediction], ngrams: NgramRewards) -> list[f
     return margins
 
 
-def _linear_margins(strict: Sequence[Prediction], linear: LinearScores) -> list[float]:
-    """The same."""
+def _model_margins(strict: Sequence[Prediction], scores: ModelScores) -> list[float]:
     margins = []
     for record in (prediction.record for prediction in strict):
-        a, b = (linear.get(side.content_hash) for side in (record.a, record.b))
-        if a is None or b is None:
-            return []
-        margins.append(a.raw - b.raw if record.choice == "a" else b.raw - a.raw)
+        margin = scores[record.a.content_hash].raw - scores[record.b.content_hash].raw
+        margins.append(margin if record.choice == "a" else -margin)
     return margins
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from workers.errors import InvalidRecord, RewardError
 from workers.evaluate.bootstrap import mean_interval, statistic_interval
+from workers.evaluate.first_errors import best_threshold, first_below, process_bench_f1, step_scores
 from workers.evaluate.predictions import ScoredRecord, score_records
-from workers.evaluate.steps import best_threshold, first_below, process_bench_f1, step_scores
 from workers.models import LocalScorer
 from workers.schema import OutcomeRecord, Part, Step, StepLabelRecord, Task, Trajectory
 from workers.schema.records import Source

@@ -1,14 +1,16 @@
 """How well a model orders trajectories as ratings and rubric scores do."""
 
 import math
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workers.evaluate.bootstrap import task_count, weighted_interval
-from workers.evaluate.learned_baselines import LinearScores
+from workers.evaluate.learned_baselines import LearnedBaselines, ModelScores
 from workers.evaluate.mistakes import worst_records
 from workers.evaluate.predictions import ScoredRecord, agent_text_length
 from workers.evaluate.ranks import Numbers, ranks, spearman, spearman_draws
@@ -18,68 +20,149 @@ from workers.schema import RatingRecord, ScoreRecord
 OVERALL = "rating"
 _DRAWS = 300
 _SHOWN = 3  # by a criterion
+_LEAST_LEFT = 1e-9  # of the variance, when length is known
 
 
 def scores_report(
-    scored_records: Sequence[ScoredRecord], linear: LinearScores | None = None
+    scored_records: Sequence[ScoredRecord], learned: LearnedBaselines | None = None
 ) -> dict[str, Any] | None:
-    """{spearman, interval, n, by_judges, baselines, criteria: {name: {spearman, interval, n, mistakes}}}; None without
-    scores.
+    """{spearman, interval, n, by_judges, length_controlled, baselines, best_baseline, criteria: {name: {spearman,
+    interval, n, mistakes}}}; None without scores.
 
     Spearman's correlation, over the mean score of each trajectory by a criterion. spearman: the mean over
     criteria; a criterion the model has a score for is measured by that score, any other by the reward. Where people and
     judges scored a trajectory by a criterion, only people count; by_judges: of n, those that only judges scored.
-    linear: one more baseline, where it has all of them. mistakes: those whose two places among the others are farthest
-    apart.
+    learned: more baselines, each where it has all of them. length_controlled: {spearman, interval} of what length does
+    not tell: the partial rank correlation given the length of the agent's text. mistakes: those whose two places among
+    the others are farthest apart.
     """
-    groups = {name: rows for name, rows in _rows_by_criterion(scored_records).items() if _varies(name, rows)}
-    if not groups:
+    learned = learned or LearnedBaselines()
+    groups = _varying_groups(scored_records)
+    if not groups.rows:
         return None
-    rows = [row for some in groups.values() for row in some]
-    annotated, tasks = _mean_scores(rows), [row.task for row, _ in rows]
-    predicted = np.concatenate([_predicted_scores(name, some) for name, some in groups.items()])
-    lengths = np.array([agent_text_length(row.record.trajectory) for row, _ in rows], dtype=float)
-    criterion = np.repeat(np.arange(len(groups)), [len(some) for some in groups.values()])
+    tasks = [row.task for row, _ in groups.rows]
+    predicted = np.concatenate([_predicted_scores(name, some) for name, some in groups.by_criterion.items()])
+    lengths = groups.lengths
+    correlation = partial(groups.correlation, predicted)
 
-    def over_criteria(value: Numbers, weights: Numbers) -> Numbers:
+    def gain(rule: Numbers, weights: Numbers) -> Numbers:
+        return correlation(weights) - groups.correlation(rule, weights)
+
+    whole = np.ones((1, len(groups.rows)))
+    baselines = {}
+    for name, rule in _rules(groups, learned).items():
+        baselines[name] = {
+            "spearman": _only(groups.correlation(rule, whole)) or 0.0,
+            "difference": _only(gain(rule, whole)),
+            "interval": weighted_interval(partial(gain, rule), tasks, draws=_DRAWS),
+        }
+    by_content = partial(groups.partial_correlation, predicted, lengths)
+    return {
+        "spearman": _only(correlation(whole)),
+        "interval": weighted_interval(correlation, tasks, draws=_DRAWS),
+        "n": len(groups.rows),
+        "tasks": task_count(tasks),
+        "by_judges": sum(row.record.origin == "judge" for row, _ in groups.rows),
+        "length_controlled": {
+            "spearman": _only(by_content(whole)),
+            "interval": weighted_interval(by_content, tasks, draws=_DRAWS),
+        },
+        "baselines": baselines,
+        "best_baseline": learned.best_of("scores", baselines),
+        "criteria": {name: _report_criterion(name, some) for name, some in groups.by_criterion.items()},
+    }
+
+
+def score_baselines(scored_records: Sequence[ScoredRecord], learned: LearnedBaselines) -> dict[str, float]:
+    """By name, the mean rank correlation of each baseline over the criteria; none without scores that vary."""
+    groups = _Groups(
+        {
+            name: rows
+            for name, rows in _rows_by_criterion(scored_records).items()
+            if len(rows) > 1 and np.ptp(_mean_scores(rows)) > 0
+        }
+    )
+    if not groups.rows:
+        return {}
+    whole = np.ones((1, len(groups.rows)))
+    rules = _rules(groups, learned)
+    return {name: _only(groups.correlation(rule, whole)) or 0.0 for name, rule in rules.items()}
+
+
+_Row = tuple[ScoredRecord, float]  # one record of a trajectory, and the mean of its scores
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Scored trajectories by criterion; a value of each of `rows` is [rows], weights of draws are [draws, rows]."""
+
+    by_criterion: dict[str, list[_Row]]
+
+    @cached_property
+    def rows(self) -> list[_Row]:
+        return [row for some in self.by_criterion.values() for row in some]
+
+    @cached_property
+    def annotated(self) -> Numbers:
+        return _mean_scores(self.rows)
+
+    @cached_property
+    def lengths(self) -> Numbers:
+        return np.array([agent_text_length(row.record.trajectory) for row, _ in self.rows], dtype=float)
+
+    def correlation(self, value: Numbers, weights: Numbers) -> Numbers:
         """[draws]: the mean over the criteria whose scores vary in a draw."""
-        found = np.stack(
-            [
-                spearman_draws(value[places], annotated[places], weights[:, places])
-                for places in (criterion == group for group in range(len(groups)))
-            ]
+        return self._mean_over_criteria(
+            lambda places: spearman_draws(value[places], self.annotated[places], weights[:, places])
         )
+
+    def partial_correlation(self, value: Numbers, other: Numbers, weights: Numbers) -> Numbers:
+        """[draws]: the same, of what is left of both when `other` is known (partial rank correlation)."""
+
+        def by_criterion(places: NDArray[np.bool_]) -> Numbers:
+            a, b, c = (numbers[places] for numbers in (value, self.annotated, other))
+            drawn = weights[:, places]
+            ab, ac, bc = (spearman_draws(*pair, drawn) for pair in ((a, b), (a, c), (b, c)))
+            left = (1 - ac**2) * (1 - bc**2)
+            partial_value = (ab - ac * bc) / np.sqrt(np.where(left > _LEAST_LEFT, left, np.nan))
+            return np.where(
+                np.isnan(ac), ab, partial_value
+            )  # a length that is the same for all tells nothing
+
+        return self._mean_over_criteria(by_criterion)
+
+    def _mean_over_criteria(self, of_places: Callable[[NDArray[np.bool_]], Numbers]) -> Numbers:
+        criterion = np.repeat(
+            np.arange(len(self.by_criterion)), [len(some) for some in self.by_criterion.values()]
+        )
+        found = np.stack([of_places(criterion == group) for group in range(len(self.by_criterion))])
         known = ~np.isnan(found)
         total = np.where(known, found, 0.0).sum(0)
         return np.where(known.any(0), total, np.nan) / np.maximum(known.sum(0), 1)
 
-    def gain(rule: Numbers, weights: Numbers) -> Numbers:
-        return over_criteria(predicted, weights) - over_criteria(rule, weights)
 
-    whole = np.ones((1, len(rows)))
-    baselines = {}
-    rules = {"longer": lengths, "shorter": -lengths}
-    by_linear = [_linear_score(name, row, linear or {}) for name, some in groups.items() for row, _ in some]
-    if None not in by_linear:
-        rules["linear"] = np.array(by_linear, dtype=float)
-    for name, rule in rules.items():
-        baselines[name] = {
-            "spearman": _only(over_criteria(rule, whole)) or 0.0,
-            "difference": _only(gain(rule, whole)),
-            "interval": weighted_interval(partial(gain, rule), tasks, draws=_DRAWS),
-        }
+def _varying_groups(scored_records: Sequence[ScoredRecord]) -> _Groups:
+    return _Groups(
+        {name: rows for name, rows in _rows_by_criterion(scored_records).items() if _varies(name, rows)}
+    )
+
+
+def _rules(groups: _Groups, learned: LearnedBaselines) -> dict[str, Numbers]:
+    known = learned.scores_of_all("scores", (row.record for row, _ in groups.rows))
     return {
-        "spearman": _only(over_criteria(predicted, whole)),
-        "interval": weighted_interval(partial(over_criteria, predicted), tasks, draws=_DRAWS),
-        "n": len(rows),
-        "tasks": task_count(tasks),
-        "by_judges": sum(row.record.origin == "judge" for row, _ in rows),
-        "baselines": baselines,
-        "criteria": {name: _report_criterion(name, some) for name, some in groups.items()},
+        "longer": groups.lengths,
+        "shorter": -groups.lengths,
+        **{
+            name: np.array(
+                [
+                    _score_by(criterion, row, scores)
+                    for criterion, some in groups.by_criterion.items()
+                    for row, _ in some
+                ]
+            )
+            for name, scores in known.items()
+        },
     }
-
-
-_Row = tuple[ScoredRecord, float]  # one record of a trajectory, and the mean of its scores
 
 
 def _only(values: Numbers) -> float | None:
@@ -136,9 +219,9 @@ def _predicted_scores(name: str, rows: Sequence[_Row]) -> Numbers:
     return np.array([row.scores[0].criteria.get(name, row.scores[0].raw) for row, _ in rows])
 
 
-def _linear_score(name: str, row: ScoredRecord, linear: LinearScores) -> float | None:
-    score = linear.get(row.record.trajectory.content_hash)
-    return None if score is None else score.criteria.get(name, score.raw)
+def _score_by(name: str, row: ScoredRecord, scores: ModelScores) -> float:
+    score = scores[row.record.trajectory.content_hash]
+    return score.criteria.get(name, score.raw)
 
 
 def _mean_scores(rows: Sequence[_Row]) -> Numbers:

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from workers.errors import RewardError
 from workers.schema.decode import escape
-from workers.schema.recipe_help import PURPOSES, Generator, Searched
+from workers.schema.recipe_help import PURPOSES, Channel, Generator, Searched
 
 _CHUNK_FRAME_TOKENS = 32  # of a chunk's frame and the mark of a gap
 Share = Annotated[float, Meta(ge=0, lt=1)]
@@ -45,6 +45,7 @@ class Recipe:
     gradient_checkpointing: bool = False
     unfrozen: bool = False
     heads_only: bool = False
+    channels: tuple[Channel, ...] = ()
     chunk_tokens: Annotated[int, Meta(ge=8, le=510)] = 128
     max_tokens: Annotated[int, Meta(ge=64, le=1_000_000)] = 8192
 
@@ -264,6 +265,12 @@ def _check(recipe: Recipe) -> None:
             f"chunk_tokens = {recipe.chunk_tokens} is too many for max_tokens = {recipe.max_tokens}; "
             f"leave room for a chunk and {_CHUNK_FRAME_TOKENS} tokens more.",
             pointer="/chunk_tokens",
+        )
+    if recipe.backbone == "linear" and "embedding" in recipe.channels:
+        raise RewardError(
+            "the backbone 'linear' has no encoder, so `channels` cannot name 'embedding'; leave it out, or use the "
+            "backbone 'hybrid'.",
+            pointer="/channels",
         )
     if recipe.search:
         _check_search(recipe)

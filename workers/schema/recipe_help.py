@@ -15,6 +15,18 @@ _CANDIDATE_PURPOSES = (
 )
 SEARCHED: dict[Searched, str] = dict(zip(get_args(Searched), _CANDIDATE_PURPOSES, strict=True))
 
+# What `channels` may name: the parts of what a linear or hybrid model reads of a step, and what each is.
+Channel = Literal["words", "characters", "observations", "structure", "overlap", "embedding"]
+_CHANNEL_PURPOSES = (
+    "words and word pairs of the agent",
+    "pieces of the agent's words",
+    "words that its calls gave back",
+    "lengths, failures, repetitions, phrases and formatting",
+    "overlap with the context and with earlier steps",
+    "the encoder's embedding of the step, only with the backbone 'hybrid'",
+)
+CHANNELS: dict[Channel, str] = dict(zip(get_args(Channel), _CHANNEL_PURPOSES, strict=True))
+
 PURPOSES: dict[str, str] = {
     "objective": "the loss, and with it the feedback that is read",
     "criterion": "learn from comparisons by this criterion; without it, from the overall ones",
@@ -32,6 +44,7 @@ PURPOSES: dict[str, str] = {
     "gradient_checkpointing": "compute the decoder's activations twice instead of keeping them: slower, less memory",
     "unfrozen": "train the encoder too: minutes instead of seconds, better where there are over a thousand pairs",
     "heads_only": "train only the heads, on the frozen backbone of the parent model: seconds",
+    "channels": f"what a linear or hybrid model reads of a step, any of {', '.join(CHANNELS)}; () is all of it",
     "chunk_tokens": "largest number of tokens of a chunk in which steps are encoded",
     "max_tokens": "longer trajectories lose steps from their middle; such scores are flagged 'truncated'",
     "width": "width of the mixer over the chunks",
@@ -110,6 +123,7 @@ REASONS: dict[str, str] = {
     "gradient_checkpointing": "only worth its time where memory runs out",
     "unfrozen": "with few comparisons a trained encoder remembers them instead of learning from them",
     "heads_only": "a first model needs its backbone trained; later ones may keep it",
+    "channels": "the ridge penalty keeps back what tells nothing; the ablation in the report says what each brings",
     "chunk_tokens": "most steps fit into one or two, and what the encoder was trained on was no longer",
     "max_tokens": "nearly every conversation fits; decoders take 2048, since their cost grows faster",
     "width": "a third of the encoder's 384: more of it learnt the training tasks by heart",

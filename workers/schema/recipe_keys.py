@@ -44,6 +44,7 @@ READERS = (
         "backbone = 'step-encoder' or 'hybrid'",
         _of_backbones("step-encoder", "hybrid"),
     ),
+    KeyReader(("channels",), "backbone = 'linear' or 'hybrid'", _of_backbones(*CONVEX)),
     KeyReader(
         ("unfrozen", "attention_heads", "grounding"),
         "backbone = 'step-encoder'",

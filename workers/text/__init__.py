@@ -6,6 +6,7 @@ from workers.text.fingerprint import template_fingerprint
 from workers.text.grounding import NAMES as GROUNDING
 from workers.text.hybrid_texts import HybridRenderer, HybridTexts
 from workers.text.numeric import NumberRenderer, Numbers
+from workers.text.remembering import RememberingRenderer
 from workers.text.rendered import Content, Rendered, Renderer, Session
 from workers.text.segments import SOURCES
 from workers.text.step_texts import StepTextRenderer, StepTexts
@@ -24,6 +25,7 @@ __all__ = [
     "HybridTexts",
     "NumberRenderer",
     "Numbers",
+    "RememberingRenderer",
     "Rendered",
     "Renderer",
     "Session",

@@ -5,6 +5,7 @@ training data. The heads then are draws from the Laplace approximation of the po
 heads is the fit, and their spread is what the data leave open.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -37,9 +38,21 @@ class _BudgetReached(Exception):
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class HeldOutFit:
+    """A fit without some of the examples, with the penalty that was chosen. held_out: the indices of these."""
+
+    held_out: Sequence[int]
+    embedding_weight: float
+    values: Sequence[Tensor]
+
+
 @dataclass
 class ConvexTrainer(Training):
-    """One fit of one model. step, losses: of L-BFGS, over the whole fit."""
+    """One fit of one model. step, losses: of L-BFGS, over the whole fit. fold_fits: those that the penalty was chosen
+    by, with the chosen one; none where nothing was chosen."""
+
+    fold_fits: Sequence[HeldOutFit] = ()
 
     def __post_init__(self) -> None:
         if self.process_group.world_size > 1:
@@ -50,6 +63,7 @@ class ConvexTrainer(Training):
         self.early_stopping = EarlyStopping(0, len(self.validation))  # a convex fit has none
         self.batches: Sequence[Any] = range(_STEPS)
         self._started = self._logged = time.monotonic()
+        self._lowest = math.inf  # loss on held-out tasks
 
     @property
     def backbone(self) -> LinearBackbone:
@@ -109,6 +123,11 @@ class ConvexTrainer(Training):
         self._fit(range(len(self.examples)), variance, _STEPS, _TOLERANCE, is_last=True)
         if drawn.shape[1] > 1:
             self._draw_heads(drawn, variance)
+
+    def set_fit(self, fit: HeldOutFit) -> None:
+        """Give the model the weights of this fit."""
+        self._set(fit.values)
+        self.backbone.embedding_weight = fit.embedding_weight
 
     def _parameters(self) -> list[Tensor]:
         return [self.backbone.weight, self.backbone.intercept, *self.module.parts.parameters()]
@@ -224,6 +243,12 @@ class ConvexTrainer(Training):
                 found = self._validation(self.examples, held_out)
                 losses[variance] += found.get("loss", 0.0) * len(held_out) / count
                 start[fold] = self._values()  # the next penalty starts from here
+            if losses[variance] < self._lowest:
+                self._lowest = losses[variance]
+                weight = self.backbone.embedding_weight
+                self.fold_fits = [
+                    HeldOutFit(fold, weight, values) for fold, values in zip(folds, start, strict=True)
+                ]
             if losses[variance] > min(losses.values()):
                 break
         return losses

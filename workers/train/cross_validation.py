@@ -17,12 +17,13 @@ from workers.objectives import Examples, collect, collect_training
 from workers.schema import FeedbackRecord
 from workers.schema.recipe import CONVEX, Recipe
 from workers.schema.records import record_trajectories
+from workers.text import Renderer
 from workers.train.events import Report, no_report
 from workers.train.learnt_reliability import estimate_reliabilities, needs_estimate, recipe_of_folds
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.reward_statistics import reward_statistics, score_rendered
-from workers.train.trainers import trainer_class
+from workers.train.trainers import Trainer, trainer_class
 
 _VALIDATION = 10  # one in ten of the other folds' tasks is for early stopping
 
@@ -43,7 +44,8 @@ class CrossValidationResult:
 class CrossValidation:
     """What the trainings of all folds share. like: a model whose frozen encoder they may share.
 
-    folder: where finished folds are kept, so that a resumed run does not train them again.
+    folder: where finished folds are kept, so that a resumed run does not train them again. renderer: of all
+    trajectories; that of the recipe for None.
     """
 
     recipe: Recipe
@@ -54,6 +56,7 @@ class CrossValidation:
     cache: Any = None
     like: RewardModel | None = None
     folder: Path | None = None
+    renderer: Renderer | None = None
 
     def score_held_out(self, records: Sequence[FeedbackRecord]) -> CrossValidationResult:
         """Every record once, on the reward scale of the model of the fold that does not hold its task."""
@@ -137,14 +140,24 @@ class CrossValidation:
         self, training_records: Sequence[FeedbackRecord], validation_records: Sequence[FeedbackRecord]
     ) -> tuple[MultiObjectiveModule, LoadedModel]:
         """A model of the training records, and the module that was trained."""
-        renderer = renderer_of(self.recipe, record_trajectories([*training_records, *validation_records][0]))
+        trainer, model = self.trainer_on(training_records, validation_records)
+        return trainer.module, model
+
+    def trainer_on(
+        self, training_records: Sequence[FeedbackRecord], validation_records: Sequence[FeedbackRecord]
+    ) -> tuple[Trainer, LoadedModel]:
+        """A model of the training records, and the trainer after its run."""
+        first = record_trajectories([*training_records, *validation_records][0])
+        renderer = self.renderer or renderer_of(self.recipe, first)
         training = collect_training(training_records, renderer, self.recipe)
         validation = collect(validation_records, renderer, self.recipe)
-        module = self._trained(self.recipe, training, validation, self._reliabilities(training, validation))
+        trainer = self._trained(self.recipe, training, validation, self._reliabilities(training, validation))
         # In the precision of training: a measurement of the recipe, not the model that will be served.
-        reward = reward_statistics(score_rendered(module.model, training.rendered, cache=self.cache).raw)
+        reward = reward_statistics(score_rendered(trainer.model, training.rendered, cache=self.cache).raw)
         manifest = {"criterion": self.recipe.criterion, "criteria": training.criteria, "reward": reward}
-        return module, LoadedModel(module.model, manifest)
+        model = LoadedModel(trainer.model, manifest)
+        model.renderer = self.renderer or model.renderer
+        return trainer, model
 
     def _reliabilities(self, training: Examples, validation: Examples) -> dict[str, float] | None:
         if not needs_estimate(self.recipe, training):
@@ -154,9 +167,9 @@ class CrossValidation:
         def train_and_score(
             examples: Examples, known: Mapping[str, float], name: str, indices: Sequence[int]
         ) -> Sequence[float]:
-            module = self._trained(recipe, examples, validation, known, report=no_report)
+            model = self._trained(recipe, examples, validation, known, report=no_report).model
             rendered = [examples.rendered[index] for index in indices]
-            rewards: list[float] = score_rendered(module.model, rendered, cache=self.cache).raw.tolist()
+            rewards: list[float] = score_rendered(model, rendered, cache=self.cache).raw.tolist()
             return rewards
 
         return estimate_reliabilities(training, recipe, train_and_score, seed=self.seed)
@@ -168,7 +181,7 @@ class CrossValidation:
         validation: Examples,
         reliabilities: Mapping[str, float] | None,
         report: Report | None = None,
-    ) -> MultiObjectiveModule:
+    ) -> Trainer:
         torch.manual_seed(self.seed)
         module = MultiObjectiveModule(
             recipe,
@@ -178,7 +191,7 @@ class CrossValidation:
             like=self.like,
             reliabilities=reliabilities,
         )
-        trainer_class(recipe)(
+        trainer = trainer_class(recipe)(
             module,
             recipe,
             validation,
@@ -186,8 +199,9 @@ class CrossValidation:
             report=report or self.report,
             cache=self.cache,
             limits=self.limits,
-        ).run()
-        return module
+        )
+        trainer.run()
+        return trainer
 
 
 def _with_scores(records: Sequence[FeedbackRecord], scores: list[list[dict[str, Any]]]) -> list[ScoredRecord]:

@@ -18,10 +18,11 @@ from workers.errors import RewardError
 from workers.evaluate import RecordScorer, evaluate
 from workers.evaluate.diagnostics import with_leaks
 from workers.evaluate.learned_baselines import LearnedBaselines
-from workers.evaluate.ngram_baseline import ngram_rewards
 from workers.evaluate.report import report_of
 from workers.json_files import write_json
 from workers.models import Lineage, RewardModel, load, renderer_of, save
+from workers.models.backbones.hybrid import HybridMatrix
+from workers.models.cache.embeddings import ChunkCache
 from workers.models.ood import OodDetector
 from workers.objectives import Examples, collect, collect_training
 from workers.schema import (
@@ -37,6 +38,8 @@ from workers.schema.parents import require_backbone_parent
 from workers.schema.recipe import GENERATIVE, Recipe
 from workers.schema.records import record_trajectories
 from workers.schema.storage import SPLITS, read_split
+from workers.text import RememberingRenderer
+from workers.train.baselines import fit_baselines
 from workers.train.cross_validation import CrossValidation
 from workers.train.distributed import join_process_group, threads_of_process
 from workers.train.distributed.group import ProcessGroup
@@ -48,7 +51,6 @@ from workers.train.learnt_reliability import (
     recipe_of_folds,
 )
 from workers.train.limits import TrainingBudget, TrainingLimits, TrainingStopped
-from workers.train.linear_baseline import linear_scores
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.older_checkpoints import FIRST, recipe_as_begun
 from workers.train.parent_model import Parent, read_parent
@@ -186,7 +188,7 @@ class TrainingPipeline:
         validation_scores = score_rendered(model, validation.rendered, cache=trainer.cache)
         detector = OodDetector.fit(scores.ends, validation_scores.ends)
         self._save(trainer.module, model, training, reward, scores, detector)
-        report = self._evaluate(splits)
+        report = self._evaluate(splits, trainer)
         if self.recipe.folds:
             records = list(chain(*splits.values()))
             report |= {"pooled": self._cross_validate(records, model, trainer.cache)}
@@ -402,27 +404,22 @@ class TrainingPipeline:
             objective={name: tensor.cpu() for name, tensor in module.parts.state_dict().items()},
         )
 
-    def _evaluate(self, splits: Splits) -> dict[str, Any]:
+    def _evaluate(self, splits: Splits, trainer: Trainer) -> dict[str, Any]:
+        """What the frozen encoder has embedded in training is not embedded again, but where it computed in bfloat16,
+        which is not what is served."""
         self._check_stop()
         self.events(message="evaluating on the test split")
         loaded = load(self.folder / "model", device=str(self.device))
-        known = [*splits["train"], *splits["validation"]]
-        report = evaluate(
-            RecordScorer(loaded),
-            splits["test"],
-            validation=splits["validation"],
-            learned=LearnedBaselines(
-                ngram_rewards(known, splits["test"], loaded.compared_by, check=self._check_stop),
-                linear_scores(
-                    self.recipe,
-                    splits["train"],
-                    splits["validation"],
-                    splits["test"],
-                    seed=self.config.seed,
-                    stop=self.stop,
-                ),
-            ),
+        chunks = trainer.cache.chunks if isinstance(trainer.cache, HybridMatrix) else trainer.cache
+        if not isinstance(chunks, ChunkCache) or trainer.model.backbone.in_bfloat16:
+            chunks = ChunkCache(_CACHE_BYTES) if self.recipe.shares_encoder else None
+        loaded.renderer = RememberingRenderer(loaded.renderer)  # the baselines read the same trajectories
+        scorer = RecordScorer(loaded, cache=chunks)
+        scorer([*splits["test"], *splits["validation"]])
+        learned = fit_baselines(
+            self.recipe, loaded, splits, seed=self.config.seed, cache=chunks, stop=self.stop
         )
+        report = evaluate(scorer, splits["test"], validation=splits["validation"], learned=learned)
         seen = chain(splits["train"], self.parent.seen() if self.parent is not None else ())
         leaks = find_contamination(seen, splits["test"]) | {
             "unknown": list(self.config.parent.get("unknown", ()))

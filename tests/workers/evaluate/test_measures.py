@@ -9,11 +9,12 @@ from sklearn.metrics import roc_auc_score
 
 from workers.evaluate.comparison import reward_distance
 from workers.evaluate.diagnostics import findings, with_leaks
+from workers.evaluate.first_errors import best_threshold, first_below, process_bench_f1
 from workers.evaluate.outcome import best_of_n, outcome_report
 from workers.evaluate.predictions import ScoredRecord, expand_rankings
 from workers.evaluate.ranks import auc, spearman
 from workers.evaluate.scores import scores_report
-from workers.evaluate.steps import best_threshold, first_below, process_bench_f1, steps_report
+from workers.evaluate.steps import steps_report
 from workers.schema import (
     OutcomeRecord,
     RankingRecord,
@@ -76,6 +77,18 @@ class TestOutcome:
         wrong = [(mistake["task"], mistake["said"], mistake["given"]) for mistake in report["mistakes"]]
         # Half succeeded: the better half should be they.
         assert wrong == [("u", True, 2.0), ("u", False, 2.5)]
+
+    def test_length_control_counts_longer_and_shorter_successes_alike(self, scored_records) -> None:
+        """Lengths 45, 25 of successes and 3, 28 of failures: three pairs with the longer success, one without."""
+        rows = [
+            ("t", "good " * 9, True, 3.0),
+            ("t", "bad", False, 1.0),
+            ("u", "good " * 5, True, 2.0),
+            ("u", "bad " * 7, False, 2.5),
+        ]
+        found = outcome_report(scored_records(*rows))["length_controlled"]
+        assert (found["longer"], found["shorter"], found["auc"]) == (1.0, 0.0, 0.5)
+        assert outcome_report(scored_records(*rows[:2]))["length_controlled"] is None
 
     def test_without_both_outcomes_there_is_nothing(self, scored_records) -> None:
         assert outcome_report(scored_records(("t", "good", True, 1.0))) is None
@@ -199,6 +212,31 @@ class TestScores:
             ("t3", "rating", 5.0, 0.5),
             ("t2", "rating", 5.0, 1.0),
         ]
+
+    def test_length_control_is_the_partial_rank_correlation(self, make_trajectory) -> None:
+        dice = np.random.default_rng(0)
+        lengths = dice.permutation(20)
+        ratings, raw = lengths + dice.integers(0, 12, 20), lengths + dice.integers(0, 12, 20)
+        records = [
+            ScoredRecord(
+                RatingRecord(
+                    trajectory=make_trajectory("x" * int(length), task=f"t{place}"),
+                    annotator="ann",
+                    rating=float(rating),
+                    scale=(0.0, 40.0),
+                ),
+                (scored(float(value)),),
+            )
+            for place, (length, rating, value) in enumerate(zip(lengths, ratings, raw, strict=True))
+        ]
+        inverse = np.linalg.inv(spearmanr(np.stack([raw, ratings, lengths], 1)).statistic)
+        found = scores_report(records)["length_controlled"]
+        assert found["spearman"] == pytest.approx(-inverse[0, 1] / np.sqrt(inverse[0, 0] * inverse[1, 1]))
+        assert found["interval"][0] < found["spearman"] < found["interval"][1]
+        of_length = [
+            ScoredRecord(each.record, (scored(float(n)),)) for each, n in zip(records, lengths, strict=True)
+        ]
+        assert scores_report(of_length)["length_controlled"]["spearman"] is None
 
     def test_what_people_said_counts_before_what_judges_said(self, make_trajectory) -> None:
         scored_records = []

@@ -4,7 +4,7 @@ import pytest
 
 from workers.evaluate import ngram_baseline
 from workers.evaluate.learned_baselines import LearnedBaselines
-from workers.evaluate.ngram_baseline import MIN_COMPARISONS, ngram_rewards
+from workers.evaluate.ngram_baseline import MIN_COMPARISONS, fit_ngrams, ngram_rewards
 from workers.evaluate.preference import Prediction, preference_report
 from workers.schema import Part, PreferenceRecord, RankingRecord, Step, Task, Trajectory
 
@@ -46,6 +46,25 @@ def share_right(rewards: dict[tuple[str, str | None], float], held_out: list[Pre
 def test_it_learns_which_words_are_preferred() -> None:
     held_out = comparisons(40, 2)
     assert share_right(ngram_rewards(comparisons(80, 1), held_out, {None}), held_out) == 1
+
+
+def test_training_rewards_are_of_fits_that_had_not_seen_the_task() -> None:
+    """Every task has words of its own, so that nothing is to be learnt of the others."""
+    training = comparisons(80, 1)
+    found = fit_ngrams(training, [], {None})
+    assert share_right(found.training, training) == 1
+    dice = random.Random(3)
+    alone = [
+        PreferenceRecord(
+            a=answer(dice, task, (f"x{task}",)),
+            b=answer(dice, task, (f"y{task}",)),
+            choice="a",
+            annotator="ann",
+        )
+        for task in range(120)
+    ]
+    assert share_right(fit_ngrams(alone, alone, {None}).held_out, alone) > 0.8
+    assert share_right(fit_ngrams(alone, [], {None}).training, alone) < 0.7
 
 
 def test_the_order_of_the_two_does_not_matter() -> None:

@@ -38,7 +38,8 @@ def test_every_key_of_a_report(artifact, preferences) -> None:
     }
     assert report["annotators"] is None  # nothing here was judged by three
     assert set(report["preference"]) == {
-        *("accuracy", "interval", "n", "tasks", "baselines", "verdict", "log_loss", "ties", "both_bad"),
+        *("accuracy", "interval", "n", "tasks", "baselines", "best_baseline", "verdict", "log_loss"),
+        *("ties", "both_bad"),
         *("subsets", "by_length_difference", "length_controlled", "uncertainty"),
     }
     assert set(report["calibration"]) == {"ece", "temperature", "curve"}

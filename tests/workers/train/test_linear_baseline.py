@@ -7,7 +7,7 @@ import torch
 
 from tests.workers.conftest import preference, trajectory
 from workers.errors import RewardError
-from workers.evaluate.learned_baselines import LearnedBaselines
+from workers.evaluate.learned_baselines import BaselineScores, LearnedBaselines
 from workers.evaluate.predictions import ScoredRecord
 from workers.evaluate.report import report_of
 from workers.models import ModelScore
@@ -35,9 +35,11 @@ class TestReport:
     @pytest.fixture
     def linear(self, runs) -> LearnedBaselines:
         return LearnedBaselines(
-            linear={
-                run.content_hash: ModelScore(float(n % 2), 0.0, None, (n % 2 - 0.5,))
-                for n, run in enumerate(runs)
+            models={
+                "linear": {
+                    run.content_hash: ModelScore(float(n % 2), 0.0, None, (n % 2 - 0.5,))
+                    for n, run in enumerate(runs)
+                }
             }
         )
 
@@ -105,7 +107,7 @@ def first_error(number: int) -> StepLabelRecord:
 class TestScores:
     def test_it_learns_from_the_same_records(self) -> None:
         training, held_out = ([preference(n) for n in part] for part in (range(40), range(40, 60)))
-        found = linear_scores(parse_recipe({}), training, [], held_out, seed=0)
+        found = linear_scores(parse_recipe({}), training, [], held_out, seed=0).held_out
         right = [
             (found[record.a.content_hash].raw > found[record.b.content_hash].raw) == (record.choice == "a")
             for record in held_out
@@ -125,22 +127,18 @@ class TestScores:
         """No tenth is set aside, and validation only where thresholds are fitted to it."""
         trainings: list = []
 
-        def train_on(self, training, validation):
+        def trainer_on(self, training, validation):
             trainings.append((self.recipe.annotators, len(training), len(validation)))
             raise RewardError("enough")
 
-        monkeypatch.setattr(CrossValidation, "train_on", train_on)
+        monkeypatch.setattr(CrossValidation, "trainer_on", trainer_on)
         training = [preference(n) for n in range(20)]
-        assert linear_scores(parse_recipe(recipe), training, validation, [], seed=0) == {}
+        assert linear_scores(parse_recipe(recipe), training, validation, [], seed=0) == BaselineScores()
         assert trainings == [(annotators, used, 0)]
-
-    @pytest.mark.parametrize("backbone", ["linear", "features"])
-    def test_none_for_what_is_linear_itself_or_has_no_words(self, backbone) -> None:
-        assert linear_scores(parse_recipe({"backbone": backbone}), [preference(0)], [], [], seed=0) == {}
 
     def test_none_where_nothing_can_be_learnt(self) -> None:
         recipe = parse_recipe({"objective": "outcome"})
-        assert linear_scores(recipe, [preference(0)], [], [preference(1)], seed=0) == {}
+        assert linear_scores(recipe, [preference(0)], [], [preference(1)], seed=0) == BaselineScores()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from workers.models.heads import Heads
@@ -46,6 +48,11 @@ class Backbone(nn.Module, ABC):
     def encode_ahead(self, batch: Sequence[Any], cache: Any) -> Iterator[int]:
         """Fill the cache, in an order that does not depend on what is in it; how much is done, now and then."""
         return iter(())
+
+    def step_embeddings(self, batch: Sequence[Any], *, cache: Any = None) -> list[NDArray[np.float64]] | None:
+        """By item, [agent steps, hidden]: what a frozen encoder makes of the agent's text of each step, 0 for no text;
+        None without such an encoder. cache: of embeddings of chunks, see `EmbeddingCache`."""
+        return None
 
     def is_encoder(self, name: str) -> bool:
         """Whether the parameter (by its name in this module) is trained at `encoder_learning_rate`."""

@@ -115,8 +115,14 @@ class DesignMatrix:
         entries, _ = self._of(batch)
         return np.unique(entries.columns).astype(np.int64)
 
-    def rows(self, batch: Sequence[StepTexts], known: NDArray[np.int64]) -> DesignRows:
+    def rows(
+        self,
+        batch: Sequence[StepTexts],
+        known: NDArray[np.int64],
+        is_read: NDArray[np.bool_] | None = None,
+    ) -> DesignRows:
         """Of these items, in this order; what is not there yet is added. known: the features of the model, ascending.
+        is_read: [width], the columns that the model reads, all for None; others are not among the unseen features.
 
         The last few batches are kept as they are.
         """
@@ -128,10 +134,11 @@ class DesignMatrix:
             place[known] = np.arange(len(known))
             known_columns = place[entries.columns]
             is_known = known_columns >= 0
+            is_unseen = ~is_known if is_read is None else ~is_known & is_read[entries.columns]
             counts = tuple(len(item.agent_texts) for item in batch)
             kept = DesignRows(
                 entries.matrix(is_known, known_columns, len(known)),
-                entries.matrix(~is_known, entries.columns % UNSEEN, UNSEEN),
+                entries.matrix(is_unseen, entries.columns % UNSEEN, UNSEEN),
                 structure,
                 counts,
                 known,

@@ -10,7 +10,7 @@ embedding are worth.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from workers.models.backbones.linear import LinearBackbone, Readout
 from workers.models.cache.embeddings import ChunkCache
 from workers.text import HybridRenderer, HybridTexts, StepTexts
 
+_WEIGHTS = (0.0, 1.0, 2.0)
 _SERVED_BYTES = 64 * 1024**2  # where no one keeps a cache: of one batch
 
 
@@ -46,7 +47,6 @@ class HybridBackbone(LinearBackbone):
 
     kind = "hybrid"
     embedding_weight = 1.0  # where there is too little to choose it by
-    embedding_weights: ClassVar[tuple[float, ...]] = (0.0, 1.0, 2.0)
 
     def __init__(
         self,
@@ -59,6 +59,14 @@ class HybridBackbone(LinearBackbone):
     ) -> None:
         super().__init__(renderer, readout, cumulative=cumulative, columns=columns)
         self.encoder = encoder
+
+    @property
+    def embedding_weights(self) -> tuple[float, ...]:
+        if not self.channels:
+            return _WEIGHTS
+        if "embedding" not in self.channels:
+            return (0.0,)
+        return _WEIGHTS if len(self.channels) > 1 else (1.0,)  # alone, the ridge penalty scales it too
 
     def new_cache(self, max_bytes: int) -> "HybridMatrix":
         return HybridMatrix(self, ChunkCache(max_bytes or _SERVED_BYTES))
@@ -73,6 +81,11 @@ class HybridBackbone(LinearBackbone):
         scale = 1.0 + (self.embedding_weight - 1.0) * is_embedding.to(weights.dtype)
         return weights * scale.view(-1, *[1] * (weights.ndim - 1))
 
+    def step_embeddings(
+        self, batch: Sequence[HybridTexts], *, cache: EmbeddingCache | None = None
+    ) -> list[Floats]:
+        return [*HybridMatrix(self, cache or ChunkCache(_SERVED_BYTES)).embeddings(batch)]
+
     def _design(self, cache: Any) -> DesignMatrix:
         if cache is None or isinstance(cache, DesignMatrix):
             return super()._design(cache)
@@ -85,12 +98,12 @@ class HybridMatrix(DesignMatrix):
     def __init__(self, backbone: HybridBackbone, chunks: EmbeddingCache) -> None:
         super().__init__(FIRST_EMBEDDING + backbone.encoder.hidden)
         self._encoder, self._bfloat16 = backbone.encoder, backbone.in_bfloat16
-        self._chunks = chunks
+        self.chunks = chunks
 
     def embed_ahead(self, batch: Sequence[Any]) -> Iterator[int]:
         encoder = self._encoder
         yield from embed_ahead(
-            encoder.module, encoder.name, _distinct(batch), self._chunks, bfloat16=self._bfloat16
+            encoder.module, encoder.name, _distinct(batch), self.chunks, bfloat16=self._bfloat16
         )
 
     def embeddings(self, batch: Sequence[HybridTexts]) -> Iterable[Floats]:
@@ -101,7 +114,7 @@ class HybridMatrix(DesignMatrix):
             encoder = self._encoder
             with torch.no_grad():
                 embedded, _ = embed_chunks(
-                    encoder.module, encoder.name, chunks, cache=self._chunks, bfloat16=self._bfloat16
+                    encoder.module, encoder.name, chunks, cache=self.chunks, bfloat16=self._bfloat16
                 )
             found = embedded.cpu().double().numpy()
         row = {ids: place for place, ids in enumerate(chunks)}

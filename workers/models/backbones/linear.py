@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,9 +19,11 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from workers.models.backbones.base import Backbone
+from workers.models.backbones.channels import is_in_channels, read_columns
 from workers.models.backbones.design_matrix import UNSEEN, DesignMatrix, DesignRows, Floats
 from workers.models.heads import Heads, NamedCriteria
 from workers.models.states import States
+from workers.schema.recipe_help import Channel
 from workers.text import STRUCTURE, StepTextRenderer, StepTexts
 
 _CHUNK = 2_000  # items encoded between two checks for a stop
@@ -54,10 +56,10 @@ class LinearBackbone(Backbone):
     """
 
     kind = "linear"
+    channels: tuple[Channel, ...] = ()  # that it reads; all of them for none
     penalty = 0.0  # of the weights' squares, chosen in training
     # What embeddings are multiplied by, chosen in training too; only a hybrid model has any.
     embedding_weight = 0.0
-    embedding_weights: ClassVar[tuple[float, ...]] = (0.0,)
 
     def __init__(
         self, renderer: StepTextRenderer, readout: Readout, *, cumulative: bool, columns: Tensor | None = None
@@ -72,6 +74,11 @@ class LinearBackbone(Backbone):
         self.register_buffer("prior", torch.zeros((), dtype=torch.double))
         self._set_columns(torch.empty(0, dtype=torch.long) if columns is None else columns)
         self.intercept = nn.Parameter(torch.zeros(readout.outputs, dtype=torch.double))
+
+    @property
+    def embedding_weights(self) -> tuple[float, ...]:
+        """What `embedding_weight` is chosen from."""
+        return (0.0,)
 
     def _set_columns(self, columns: Tensor) -> None:
         count, readout = len(columns), self.readout
@@ -98,7 +105,10 @@ class LinearBackbone(Backbone):
     def prepare_with(self, rendered: Sequence[StepTexts], cache: DesignMatrix) -> None:
         """Weights, 0 at first, for the features that these have."""
         if not len(self.columns):
-            self._set_columns(torch.from_numpy(cache.columns(rendered)))
+            columns = cache.columns(rendered)
+            if self.channels:
+                columns = columns[is_in_channels(columns, self.channels)]
+            self._set_columns(torch.from_numpy(columns))
 
     def inherit(self, parent: Backbone) -> None:
         assert isinstance(parent, LinearBackbone)
@@ -132,7 +142,8 @@ class LinearBackbone(Backbone):
 
     def design_rows(self, batch: Sequence[Any], cache: Any = None) -> DesignRows:
         """The features of these items. cache: as for `states`."""
-        return self._design(cache).rows(batch, self.known)
+        design = self._design(cache)
+        return design.rows(batch, self.known, read_columns(design.width, self.channels))
 
     def _design(self, cache: Any) -> DesignMatrix:
         return cache if isinstance(cache, DesignMatrix) else self.new_cache(0)

@@ -4,7 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -17,6 +19,7 @@ from workers.text import GROUNDING, SOURCES, ChunkRenderer, Chunks
 from workers.text.chunks import FRAME
 
 SIMILARITIES = 3
+_OWN = ("agent", "reasoning")  # sources of what the agent wrote
 # Shares, cosines and logarithms differ by about a tenth from chunk to chunk; embeddings, once normalised, by one. What
 # is so much smaller is hardly learnt from: a length that decides everything was missed.
 GROUND_SCALE = 8.0
@@ -216,6 +219,30 @@ class StepEncoder(Backbone):
     ) -> tuple[Tensor, set[int]]:
         """[chunks, hidden], and which of them came from the cache. Gradients reach the encoder only without one."""
         return embed_chunks(self.encoder, self.name, chunks, cache=cache, bfloat16=self.in_bfloat16)
+
+    def step_embeddings(
+        self, batch: Sequence[Chunks], *, cache: ChunkCache | None = None
+    ) -> list[NDArray[np.float64]] | None:
+        """The mean over the chunks of what the agent wrote at a step. An encoder that was trained has none."""
+        if not self.frozen:
+            return None
+        own = [
+            (place, chunk.agent_step, self.renderer.framed(chunk))
+            for place, item in enumerate(batch)
+            for chunk in item.chunks
+            if chunk.agent_step is not None and SOURCES[chunk.source] in _OWN
+        ]
+        rows = {ids: row for row, ids in enumerate(dict.fromkeys(ids for *_, ids in own))}
+        found = [np.zeros((len(item.reads), self.mixer.config.hidden)) for item in batch]
+        if not rows:
+            return found
+        with torch.no_grad():
+            embedded = self.embed([*rows], cache=cache)[0].cpu().double().numpy()
+        counts = [np.zeros((len(item.reads), 1)) for item in batch]
+        for place, step, ids in own:
+            found[place][step] += embedded[rows[ids]]
+            counts[place][step] += 1
+        return [total / np.maximum(count, 1) for total, count in zip(found, counts, strict=True)]
 
     def encode_ahead(self, batch: Sequence[Chunks], cache: ChunkCache) -> Iterator[int]:
         """Every chunk, see `embed_ahead`."""

@@ -30,7 +30,9 @@ def build(
     """like: one whose encoder is shared."""
     encoder = like.encoder if like is not None else _pretrained(encoder_folder(recipe.encoder), device)
     readout = Readout(recipe.ensemble, *names)
-    return HybridBackbone(encoder, renderer(recipe), readout, cumulative=recipe.aggregation == "value")
+    backbone = HybridBackbone(encoder, renderer(recipe), readout, cumulative=recipe.aggregation == "value")
+    backbone.channels = recipe.channels
+    return backbone
 
 
 def save(backbone: HybridBackbone, heads: Heads, folder: Path, recipe: Recipe) -> dict[str, Any]:

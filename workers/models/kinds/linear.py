@@ -23,7 +23,9 @@ def renderer(recipe: Recipe, examples: Any = ()) -> StepTextRenderer:
 
 def build(recipe: Recipe, examples: Any, like: Any, device: str, names: Names) -> LinearBackbone:
     readout = Readout(recipe.ensemble, *names)
-    return LinearBackbone(renderer(recipe), readout, cumulative=recipe.aggregation == "value")
+    backbone = LinearBackbone(renderer(recipe), readout, cumulative=recipe.aggregation == "value")
+    backbone.channels = recipe.channels
+    return backbone
 
 
 def heads(recipe: Recipe, width: int, names: Names) -> dict[str, Any]:
@@ -65,11 +67,13 @@ def load_features(backbone: LinearBackbone, weights: dict[str, Tensor], known: d
     """known: what `described` has told of it."""
     backbone.load_state_dict(weights | {"columns": weights["columns"].long()}, strict=True)
     backbone.penalty = known["penalty"]
+    backbone.channels = tuple(known.get("channels", ()))  # earlier versions read all
 
 
 def described(backbone: LinearBackbone) -> dict[str, Any]:
     return {
         "features": len(backbone.columns),
         "penalty": backbone.penalty,
+        "channels": [*backbone.channels],
         "cumulative": backbone.cumulative,
     }

@@ -9,6 +9,7 @@ from apps.core.management.commands.up import add_address_arguments
 from apps.core.processes import supervisor
 from apps.demo import loop
 from apps.demo.scoring import ScoredTrajectory, score_trajectory
+from apps.training.baselines import baseline_name
 from apps.training.models import TrainingRun
 
 
@@ -104,8 +105,7 @@ class Command(TouchstoneCommand):
             self.say(f"    a single annotator         {annotators['leave_one_out']:6.1%}")
         for name, rule in found["baselines"].items():
             low, high = rule["interval"]
-            learned = {"ngrams": "n-gram regression", "linear": "linear model"}
-            wins = learned.get(name, f"{name.replace('_', ' ')} wins")
+            wins = baseline_name(name)
             beaten = f"the model is {rule['difference']:+.1%} [{low:+.1%}, {high:+.1%}]"
             self.say(f"  {wins:28} {rule['accuracy']:6.1%}   {beaten}")
         self.say(f"Verdict on the model: {found['verdict']}.")
