@@ -69,7 +69,8 @@ def best_baseline(part: Mapping[str, Any]) -> BestBaseline | None:
     best = part.get("best_baseline")
     if not best:
         return None
-    deployable = [name for name in best["values"] if name in _DEPLOY and name in part["baselines"]]
+    known = best["values"].keys() & part["baselines"].keys()
+    deployable = [name for name in BASELINES if name in known and name in _DEPLOY]  # of equals the simplest
     deploy = max(deployable, key=lambda name: best["values"][name], default=None)
     return BestBaseline(best["name"], best["value"], best["n"], deploy)
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from apps.accounts.models import Project
 from apps.core.number_format import decimal, decimal_interval, percent, percent_interval
+from apps.training.ablation_report import ablation_report
 from apps.training.baselines import (
     BASELINES,
     LEARNED,
@@ -377,6 +378,7 @@ def report_context(report: dict[str, Any] | None, project: Project) -> dict[str,
         "best_of_n": best_of_n_chart(report),
         "reinforced": reinforcement_charts(report),
         "search": search_report(report),
+        "ablation": ablation_report(report),
         "published": published_subsets(report),
         "mistakes": _with_trajectories(project, (report or {}).get("mistakes") or []),
     }

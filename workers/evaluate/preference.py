@@ -276,7 +276,7 @@ def verdict(baselines: dict[str, dict[str, Any]], tasks: int, best: str | None =
     unbeaten = [name for name, baseline in baselines.items() if baseline["interval"][0] <= 0]
     if not unbeaten:
         return f"beats every {'' if set(baselines) - set(BASELINES) else 'trivial '}baseline"
-    others = " and ".join(_WORDS[name] for name in unbeaten if name != best)
+    others = " and ".join(_WORDS.get(name, name) for name in unbeaten if name != best)
     if best is None:
         return f"does not beat {others}"
     if best in unbeaten:

@@ -39,6 +39,14 @@ class _BudgetReached(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenPenalty:
+    """variance: of the prior of a weight, 1 / the ridge penalty."""
+
+    variance: float
+    embedding_weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class HeldOutFit:
     """A fit without some of the examples, with the penalty that was chosen. held_out: the indices of these."""
 
@@ -50,9 +58,10 @@ class HeldOutFit:
 @dataclass
 class ConvexTrainer(Training):
     """One fit of one model. step, losses: of L-BFGS, over the whole fit. fold_fits: those that the penalty was chosen
-    by, with the chosen one; none where nothing was chosen."""
+    by, with the chosen one; none where nothing was chosen. penalty: the one to take; None has it chosen."""
 
     fold_fits: Sequence[HeldOutFit] = ()
+    penalty: ChosenPenalty | None = None
 
     def __post_init__(self) -> None:
         if self.process_group.world_size > 1:
@@ -196,6 +205,9 @@ class ConvexTrainer(Training):
         The weight of the embeddings is chosen with it, and the backbone then has it.
         """
         backbone = self.backbone
+        if self.penalty is not None:
+            backbone.embedding_weight = self.penalty.embedding_weight
+            return self.penalty.variance
         indices = spread(range(len(self.examples)), _MOST_CHOOSING)
         task = [self.examples.items[index].task for index in indices]
         if len(set(task)) < _FEWEST_TASKS:

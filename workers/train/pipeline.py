@@ -39,7 +39,9 @@ from workers.schema.recipe import GENERATIVE, Recipe
 from workers.schema.records import record_trajectories
 from workers.schema.storage import SPLITS, read_split
 from workers.text import RememberingRenderer
+from workers.train.ablation import Ablation
 from workers.train.baselines import fit_baselines
+from workers.train.convex import ConvexTrainer
 from workers.train.cross_validation import CrossValidation
 from workers.train.distributed import join_process_group, threads_of_process
 from workers.train.distributed.group import ProcessGroup
@@ -66,6 +68,7 @@ from workers.train.synthetic_pairs import generate, hard_negatives
 from workers.train.trainers import Trainer, trainer_class
 
 _CACHE_BYTES = 2 * 1024**3
+_ABLATION_SECONDS = 30.0  # or as long as the training took, where that was longer
 # Of what is left of a budget, what a training before the last one may take: the first half of it for all of them.
 _HARD_NEGATIVES_SHARE, _RELIABILITY_SHARE = 0.5, 0.5 / TRAININGS
 _RELIABILITY = "reliability"  # subfolder of checkpoints/: of the models that annotators are compared with
@@ -420,11 +423,24 @@ class TrainingPipeline:
             self.recipe, loaded, splits, seed=self.config.seed, cache=chunks, stop=self.stop
         )
         report = evaluate(scorer, splits["test"], validation=splits["validation"], learned=learned)
+        report["ablation"] = self._ablate(splits, trainer, scorer)
         seen = chain(splits["train"], self.parent.seen() if self.parent is not None else ())
         leaks = find_contamination(seen, splits["test"]) | {
             "unknown": list(self.config.parent.get("unknown", ()))
         }
         return with_leaks(report, leaks)
+
+    def _ablate(self, splits: Splits, trainer: Trainer, scorer: RecordScorer) -> dict[str, Any] | None:
+        """None for a model without channels, and where the budget is used up."""
+        if not isinstance(trainer, ConvexTrainer):
+            return None
+        seconds = max(_ABLATION_SECONDS, trainer.elapsed)
+        if self.budget.seconds is not None:
+            seconds = min(seconds, self.budget.seconds)
+        self.events(message=f"fitting without each channel, and with each alone, for at most {seconds:.0f} s")
+        found = Ablation(trainer, scorer, splits["test"], splits["validation"], seconds, self.stop).run()
+        self.budget.spend(found["seconds"] if found else 0.0)
+        return found
 
     def _cross_validate(
         self, records: list[FeedbackRecord], model: RewardModel, cache: Any
