@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -44,7 +44,7 @@ from workers.evaluate.ranks import spearman
 from workers.models import ModelScore, build
 from workers.objectives.bradley_terry import BradleyTerry
 from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, Task, Trajectory, from_messages
-from workers.schema.recipe import SINGLE, Recipe, parse_recipe
+from workers.schema.recipe import CONVEX, SINGLE, Recipe, parse_recipe
 from workers.schema.records import RECORD_TYPES, Kind
 from workers.train.cross_validation import CrossValidation
 
@@ -185,13 +185,21 @@ class Bench:
     """objectives: those to train on their own kind of feedback."""
 
     def __init__(
-        self, *, quick: bool, say: Callable[..., None], parts: Sequence[str], objectives: Sequence[str]
+        self,
+        *,
+        quick: bool,
+        say: Callable[..., None],
+        parts: Sequence[str],
+        objectives: Sequence[str],
+        backbone: Literal["step-encoder", "linear", "hybrid"],
     ) -> None:
         self.quick = quick
         self.say = say
         self.parts, self.objectives = parts, objectives
-        self.like = build(Recipe())
-        self.cache = self.like.backbone.new_cache(_CACHE_BYTES)
+        self.backbone = backbone
+        model = build(Recipe(backbone=backbone))
+        self.like = None if backbone == "linear" else model  # it has nothing to share but what it has read
+        self.cache = model.backbone.new_cache(_CACHE_BYTES)
         self.tasks = 15 if quick else len(TASKS)
 
     def seed(self, seed: int) -> dict[str, dict[str, Any]]:
@@ -230,7 +238,7 @@ class Bench:
         self, given: dict[str, Any], records: Sequence[FeedbackRecord], of: Sample, seed: int
     ) -> tuple[dict[str, float], Measured]:
         """The reliabilities that were learnt, and what the model was measured at."""
-        recipe = parse_recipe(given)
+        recipe = parse_recipe(given | {"backbone": self.backbone})
         if self.quick:
             recipe = replace(recipe, epochs=2)
         started = time.monotonic()
@@ -259,13 +267,25 @@ def main() -> int:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     names = ("joint", *SINGLE)
     parser.add_argument("--objectives", nargs="+", choices=names, default=names, help="of that part")
+    parser.add_argument(
+        "--backbone",
+        choices=("step-encoder", *CONVEX),
+        default="step-encoder",
+        help="convex ones are fitted alike each time",
+    )
     parser.add_argument("--threads", type=int, help="for torch; its own choice without")
     parser.add_argument("--out", type=Path, help="also write the JSON object here")
     arguments = parser.parse_args()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     try:
-        bench = Bench(quick=arguments.quick, say=_say, parts=arguments.parts, objectives=arguments.objectives)
+        bench = Bench(
+            quick=arguments.quick,
+            say=_say,
+            parts=arguments.parts,
+            objectives=arguments.objectives,
+            backbone=arguments.backbone,
+        )
         found = summary([bench.seed(seed) for seed in range(1 if arguments.quick else arguments.seeds)])
     except RewardError as error:
         sys.stderr.write(f"{error.message}\n")

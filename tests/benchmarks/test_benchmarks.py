@@ -121,6 +121,8 @@ def test_the_sample_world_runs() -> None:
     found = run_quick("sample_world", "--threads", "1")
     assert set(found["objectives"]) == {"joint", *SINGLE}
     assert set(found["annotators"]) >= {"clean", "without", "equal", "learnt", "learnt_gains"}
+    (adversary,) = found["adversary"]["adversary"]
+    assert 0 < adversary < 1
     assert all(-1 <= step["rank_correlation"]["mean"] <= 1 for step in found["credit"].values())
 
 
@@ -129,6 +131,7 @@ def test_uncertainties_are_compared(shared_data: Path) -> None:
     found = run_quick("uncertainty", "--threads", "1", "--only", "hh")["hh"]
     assert found["comparisons"] == 40
     assert set(found["measures"]) == {"heads", "apart", "laplace", "margin", "linear", "hybrid"}
+    assert found["measures"]["margin"]["pessimism"] is None
     assert found["measures"]["heads"]["difference"] == 0
     assert all(-1 <= row["spearman"] <= 1 for row in found["measures"].values())
 
