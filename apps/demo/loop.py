@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Q
 
 from apps.accounts import services as accounts
 from apps.accounts.models import Membership, Project, Role, Scope, User
@@ -34,7 +35,11 @@ from apps.trajectories.services import import_trajectories
 from workers.schema import PreferenceRecord, to_messages
 
 SLUG = DATASET = ENDPOINT = "sample"
-RECIPE = "bradley-terry"
+# `auto` without the candidates that take minutes on a CPU.
+RECIPE = {"search": ["linear", "hybrid", "frozen"]}
+_DEMO_RUNS = Q(recipe__search=RECIPE["search"]) | Q(
+    recipe_name="bradley-terry"
+)  # the latter of earlier versions
 CAMPAIGN = "Try it: which answer is better?"
 OWNER, ANNOTATOR = "owner@sample.example", "annotator@sample.example"
 TRAINING_SECONDS = 1200.0
@@ -143,10 +148,9 @@ def freeze(project: Project, by: User, *, anew: bool) -> DatasetVersion:
 
 
 def trained(dataset_version: DatasetVersion) -> RewardModel | None:
-    """The newest model of this dataset version by the demo's recipe."""
-    models = RewardModel.objects.filter(
-        deleted_at=None, training_run__dataset_version=dataset_version, training_run__recipe_name=RECIPE
-    )
+    """The newest model of this dataset version that a demo trained."""
+    runs = TrainingRun.objects.filter(_DEMO_RUNS, dataset_version=dataset_version)
+    models = RewardModel.objects.filter(deleted_at=None, training_run__in=runs)
     return models.order_by("-version").first()
 
 
@@ -162,7 +166,7 @@ def train(
     check: raises when a process died. tell: called about once a second while the run goes on.
     """
     open_ = TrainingRun.objects.filter(
-        dataset_version=dataset_version, recipe_name=RECIPE, state__in=(JobState.QUEUED, JobState.RUNNING)
+        _DEMO_RUNS, dataset_version=dataset_version, state__in=(JobState.QUEUED, JobState.RUNNING)
     )
     run = open_.first() or start_run(
         project=dataset_version.project, dataset_version=dataset_version, recipe=RECIPE, by=by, name=DATASET

@@ -117,8 +117,8 @@ def test_a_model_of_the_dataset_version_is_used_again(project: Project, owner: U
     run = TrainingRun.objects.create(
         project=project,
         dataset_version=dataset_version,
-        recipe_name=loop.RECIPE,
-        recipe={},
+        recipe_name="own",
+        recipe=loop.RECIPE,
         model_name="sample",
         state="succeeded",
     )
@@ -147,8 +147,8 @@ def test_a_failed_run_says_why(project: Project, owner: User) -> None:
     run = TrainingRun.objects.create(
         project=project,
         dataset_version=dataset_version,
-        recipe_name=loop.RECIPE,
-        recipe={},
+        recipe_name="own",
+        recipe=loop.RECIPE,
         model_name="sample",
     )
 

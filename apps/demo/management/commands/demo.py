@@ -74,12 +74,14 @@ class Command(TouchstoneCommand):
     def _train(
         self, stack: supervisor.Stack, dataset_version: loop.DatasetVersion, by: loop.User
     ) -> loop.RewardModel:
-        self.say(f"Training {loop.RECIPE} on it, by the worker ...")
+        self.say(f"Training on it, by the worker, the best of {', '.join(loop.RECIPE['search'])} ...")
         with self.progress(None, "training") as progress:
 
             def tell(run: TrainingRun) -> None:
                 done = run.progress.get("done") or 0
-                progress.update(int(done), total=run.progress.get("total"), note=run.state)
+                progress.update(
+                    int(done), total=run.progress.get("total"), note=run.progress.get("note") or run.state
+                )
 
             return loop.train(dataset_version, by, check=stack.check, tell=tell)
 
