@@ -12,6 +12,7 @@ from apps.core.errors import NotFound
 from apps.core.jobs.job_queue import JobState
 from apps.metrics.models import Induction, Metric
 from apps.trajectories.models import Trajectory
+from workers.induce.induction_files import DEGENERATE_SHARE
 
 MOST_UNCOMMENTED = 5000  # trajectories without comments that are judged too: the newest
 MOST_UNCOMMENTED_LLM = 200  # where a language model judges them
@@ -100,13 +101,33 @@ def metric_definition(metric: Metric) -> str:
 
 
 def with_counts(metrics: QuerySet[Metric]) -> QuerySet[Metric]:
-    """Adds praised and blamed (points), kept and violated (trajectories)."""
+    """Adds praised and blamed (points), kept, violated and judged (trajectories)."""
     return metrics.select_related("criterion", "previous").annotate(
         praised=Count("aspects", filter=Q(aspects__sign=1), distinct=True),
         blamed=Count("aspects", filter=Q(aspects__sign=-1), distinct=True),
         kept=Count("verdicts", filter=Q(verdicts__sign=1), distinct=True),
         violated=Count("verdicts", filter=Q(verdicts__sign=-1), distinct=True),
+        judged=Count("verdicts", distinct=True),
     )
+
+
+def degenerate_reason(*, kept: int, violated: int, judged: int) -> str:
+    """Why verdicts of a metric do not distinguish trajectories; empty where they do. Numbers of trajectories."""
+    if not judged:
+        return ""
+    if not kept + violated:
+        return f"It applies to none of {judged:,} judged trajectories."
+    for count, verb in ((kept, "keep"), (violated, "violate")):
+        if count >= DEGENERATE_SHARE * judged:
+            return f"{count:,} of {judged:,} judged trajectories {verb} it, so it does not distinguish them."
+    return ""
+
+
+def metric_degenerate_reason(metric: Metric) -> str:
+    counts = metric.verdicts.aggregate(
+        kept=Count("pk", filter=Q(sign=1)), violated=Count("pk", filter=Q(sign=-1)), judged=Count("pk")
+    )
+    return degenerate_reason(**counts)
 
 
 def dropped_since_previous(induction: Induction) -> QuerySet[Metric]:
@@ -151,6 +172,7 @@ def induction_report(induction: Induction) -> dict[str, Any]:
         {
             "name": metric.name,
             "definition": metric_definition(metric),
+            "degenerate": metric_degenerate_reason(metric),
             "good": metric_examples(metric, 1),
             "bad": metric_examples(metric, -1),
             "aspects": list(

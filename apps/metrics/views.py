@@ -29,6 +29,7 @@ from apps.metrics.models import Induction, Metric
 from apps.metrics.scoreboard import by_version, over_time, scoreboard
 from apps.metrics.selectors import (
     active_metrics,
+    degenerate_reason,
     describe_failures,
     dropped_since_previous,
     get_induction,
@@ -37,6 +38,7 @@ from apps.metrics.selectors import (
     list_comments,
     list_inductions,
     metric_definition,
+    metric_degenerate_reason,
     metric_examples,
     project_metrics,
     with_counts,
@@ -167,6 +169,7 @@ def metric_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRes
         "merge": MetricMergeForm(metric=metric),
         "is_in_use": project_metrics(project).filter(pk=metric.pk).exists(),
         "explore": {judged: urlencode({"fact": metric.name, "judged": judged}) for judged in ("good", "bad")},
+        "degenerate_reason": metric_degenerate_reason(metric),
         "is_active": metric.state in (Metric.State.PROPOSED, Metric.State.ACCEPTED),
         "has_others": active_metrics(metric.induction).exclude(pk=metric.pk).exists(),
     }
@@ -264,6 +267,8 @@ def _induction_context(project: Project, induction: Induction) -> dict[str, Any]
     metrics = list(with_counts(induction.metrics.exclude(state=Metric.State.MERGED)))
     for metric in metrics:
         metric.shown_definition = metric_definition(metric)  # type: ignore[attr-defined]
+        counts = {name: getattr(metric, name) for name in ("kept", "violated", "judged")}
+        metric.degenerate_reason = degenerate_reason(**counts)  # type: ignore[attr-defined]
     uncovered = induction.aspects.filter(covered=False).select_related("metric", "trajectory__task")
     return {
         "project": project,

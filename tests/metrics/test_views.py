@@ -102,3 +102,31 @@ def test_what_cannot_be_done_is_said(
     assert said in answer.content.decode()
     metric.refresh_from_db()
     assert (metric.name, metric.state) == ("metric 0", Metric.State.PROPOSED)
+
+
+@pytest.mark.parametrize(
+    ("sign", "reason"),
+    [
+        (-1, "12 of 12 judged trajectories violate it"),
+        (1, "12 of 12 judged trajectories keep it"),
+        (0, "applies to none of 12"),
+    ],
+)
+def test_a_metric_with_one_verdict_on_all_is_not_offered(
+    owner_client: Client, induced: Induction, sign: int, reason: str
+) -> None:
+    degenerate, usable = induced.metrics.all()
+    degenerate.verdicts.update(sign=sign)
+    base = f"/p/{induced.project.slug}/metrics/"
+    listed = owner_client.get(f"{base}inductions/{induced.pk}/").content.decode()
+    assert reason in listed
+    assert f'aria-label="Accept {degenerate.name}"' not in listed
+    assert f'aria-label="Accept {usable.name}"' in listed
+    page = owner_client.get(f"{base}{degenerate.pk}/").content.decode()
+    assert reason in page
+    assert 'value="accept"' not in page
+    assert 'value="accept"' in owner_client.get(f"{base}{usable.pk}/").content.decode()
+    answer = owner_client.post(f"{base}{degenerate.pk}/decide/", {"what": "accept"}, follow=True)
+    assert f"{degenerate.name} cannot be accepted." in answer.content.decode()
+    degenerate.refresh_from_db()
+    assert degenerate.state == Metric.State.PROPOSED

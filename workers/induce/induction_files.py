@@ -30,6 +30,8 @@ from workers.llm import LLMServer
 from workers.schema import parse_json
 from workers.schema.decode import convert
 
+DEGENERATE_SHARE = 0.95  # of trajectories with the same verdict, good or bad: such a metric tells nothing
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:

@@ -9,7 +9,12 @@ from apps.accounts.models import User
 from apps.accounts.services import record_audit
 from apps.core.errors import DomainError
 from apps.metrics.models import Aspect, Induction, Metric
-from apps.metrics.selectors import active_metrics, metric_definition, metric_examples
+from apps.metrics.selectors import (
+    active_metrics,
+    metric_definition,
+    metric_degenerate_reason,
+    metric_examples,
+)
 from apps.metrics.services.inductions import judge_again, refresh_facts
 from apps.rubrics.models import Criterion, Rubric
 from apps.rubrics.services import CriterionDraft, save_criterion, save_rubric
@@ -17,9 +22,16 @@ from apps.rubrics.services import CriterionDraft, save_criterion, save_rubric
 
 @transaction.atomic
 def accept_metric(*, metric: Metric, by: User | None) -> Criterion:
-    """Make it a criterion with the origin `induced` and a scale from 1 to 5: the newest version under its name."""
+    """Make it a criterion with the origin `induced` and a scale from 1 to 5: the newest version under its name.
+
+    Raises DomainError where it is proposed and its verdicts do not distinguish trajectories.
+    """
     metric = _lock(metric)
     _require_active(metric)
+    if metric.state == Metric.State.PROPOSED and (reason := metric_degenerate_reason(metric)):
+        raise DomainError(
+            f"{metric.name} cannot be accepted. {reason} Split it, merge it with another metric, or reject it."
+        )
     good, bad = metric_examples(metric, 1), metric_examples(metric, -1)
     draft = CriterionDraft(
         name=metric.name,
