@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import torch
 from safetensors.torch import load_file
 
 from tests.workers.decoders import save_decoder
@@ -120,11 +121,14 @@ def test_each_rank_of_a_sharded_model_writes_its_own_part_and_any_number_of_proc
     sharded, copies = (recipe_to_dict(replace(full, sharding=how)) for how in ("always", "never"))
     begun = {"stop_after": 3, "checkpoints": "one"}
     train_scenario(folder, {"recipe": sharded} | begun)
+    shutil.copytree(folder / "one", folder / "older")
+    _name_optimiser_state(max((folder / "older").glob("step-*.pt")))
     found = run_two(
         folder,
         whole={"recipe": sharded},
         stopped={"recipe": sharded, "stop_after": 3, "checkpoints": "two"},
         sharded_from_one={"recipe": sharded, "checkpoints": "one"},
+        sharded_from_older={"recipe": sharded, "checkpoints": "older"},
     )
     whole, stopped = found["whole"][0], found["stopped"]
     assert [rank["gathers"] for rank in stopped] == [0, 0]  # three checkpoints and a validation
@@ -137,13 +141,23 @@ def test_each_rank_of_a_sharded_model_writes_its_own_part_and_any_number_of_proc
         sharded_again={"recipe": sharded, "checkpoints": "again"},
     )
     found["single"] = [train_scenario(folder, {"recipe": copies, "checkpoints": "single"})]
-    for name in ("sharded_from_one", "copies_from_shards", "sharded_again", "single"):
+    for name in ("sharded_from_one", "sharded_from_older", "copies_from_shards", "sharded_again", "single"):
         resumed = found[name][0]
         assert "resumed from the checkpoint at step 3" in resumed["messages"], name
         assert resumed["losses"] == pytest.approx(whole["losses"], abs=1e-5), name
         assert resumed["weights"] == pytest.approx(whole["weights"], rel=1e-4), name
     assert found["sharded_again"][0]["losses"] == whole["losses"]
     assert found["sharded_again"][0]["weights"] == whole["weights"]
+
+
+def _name_optimiser_state(path: Path) -> None:
+    """As earlier versions wrote it for a sharded model: whole, with names where a single process has numbers."""
+    state = torch.load(path, weights_only=True)
+    optimiser = state["optimiser"]
+    optimiser["state"] = {f"parameter {number}": value for number, value in optimiser["state"].items()}
+    for group in optimiser["param_groups"]:
+        group["params"] = [f"parameter {number}" for number in group["params"]]
+    torch.save(state, path)
 
 
 def _assert_written_by_parts(checkpoints: Path, weights: dict[str, float]) -> None:
