@@ -29,7 +29,7 @@ from apps.demo.world import Dice
 from benchmarks.drawing import shares
 from benchmarks.public_data import data_folder, fine_grained
 from benchmarks.result_cache import ResultCache
-from benchmarks.sample_world import pairwise_record, sample
+from benchmarks.sample_world_data import pairwise_record, sample
 from workers.active_learning.features import encoder_features, model_features
 from workers.active_learning.measures import make_candidate_pool
 from workers.active_learning.order import STRATEGIES, AnnotatedData, Strategy, rank_items

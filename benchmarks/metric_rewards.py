@@ -31,7 +31,8 @@ from sklearn.metrics import roc_auc_score
 from apps.demo import annotators
 from apps.demo.world import TASKS
 from benchmarks.docs_writer import write_between
-from benchmarks.sample_world import PER_TASK, SEEDS, Sample, sample
+from benchmarks.sample_world import SEEDS
+from benchmarks.sample_world_data import PER_TASK, Sample, sample
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.bootstrap import mean_interval

@@ -15,43 +15,37 @@ to be.
 
 import argparse
 import json
-import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 import torch
 
-from apps.demo import annotators
-from apps.demo.agents import STYLES, Conversation, converse
-from apps.demo.generate import verdict
 from apps.demo.world import TASKS
 from benchmarks.output import put_out
 from benchmarks.sample_annotators import adversary_records, careless_records
-from benchmarks.sample_world_summary import Measured, summary, summary_lines
+from benchmarks.sample_world_data import PER_TASK, Sample, sample
+from benchmarks.sample_world_summary import Measured, summary, summary_lines, together
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.predictions import score_records
 from workers.evaluate.preference import correctness
 from workers.evaluate.ranks import spearman
 from workers.models import ModelScore, build
+from workers.objectives import Examples
 from workers.objectives.bradley_terry import BradleyTerry
-from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, Task, Trajectory, from_messages
+from workers.schema import FeedbackRecord, OutcomeRecord
 from workers.schema.recipe import CONVEX, SINGLE, Recipe, parse_recipe
-from workers.schema.records import RECORD_TYPES, Kind
 from workers.train.cross_validation import CrossValidation
 
 SEEDS = 5
-PER_TASK = 10
 FOR_CREDIT = 30
-_TOGETHER = 5  # conversations of a task that annotators have before them
 _SURE = 0.03  # two hidden rewards that differ by less are no comparison
 _CACHE_BYTES = 1024**3
 PARTS = ("objectives", "credit", "annotators", "adversary")
@@ -64,92 +58,6 @@ CREDIT: dict[str, tuple[dict[str, Any], bool]] = {
     "bradley_terry, value": ({"objective": "bradley_terry"}, False),
     "process": ({"objective": "process"}, False),
 }
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One seed's conversations, with what was said of them, split by task."""
-
-    conversations: dict[str, Conversation]
-    trajectories: dict[str, Trajectory]
-    records: list[FeedbackRecord]  # of the training tasks
-    held_out: list[str]
-
-    def with_true_outcomes(self) -> list[FeedbackRecord]:
-        return [
-            msgspec.structs.replace(record, reward=self.reward(record.trajectory))
-            if isinstance(record, OutcomeRecord)
-            else record
-            for record in self.records
-        ]
-
-    def reward(self, one: Trajectory) -> float:
-        return self.conversations[str(one.id)].world.reward
-
-
-def sample(seed: int, *, tasks: int, per_task: int) -> Sample:
-    chosen = random.Random(seed).sample(sorted(TASKS), tasks)
-    held_out = set(chosen[: tasks // 3])
-    spoken = [
-        converse(TASKS[task], agent, f"{task}-{seed}-{place}")
-        for task in chosen
-        for place, agent in enumerate(random.Random(f"{seed}/{task}").choices(list(STYLES), k=per_task))
-    ]
-    read = {conversation.id: _trajectory(conversation) for conversation in spoken}
-    training = [conversation for conversation in spoken if conversation.task.id not in held_out]
-    return Sample(
-        {conversation.id: conversation for conversation in spoken},
-        read,
-        [*_feedback(training, read)],
-        [conversation.id for conversation in spoken if conversation.task.id in held_out],
-    )
-
-
-def _trajectory(one: Conversation) -> Trajectory:
-    return Trajectory(steps=from_messages(one.messages), task=Task(id=one.task.id), id=one.id)
-
-
-def _feedback(spoken: list[Conversation], read: dict[str, Trajectory]) -> Iterator[FeedbackRecord]:
-    said: dict[Kind, Callable[[list[Conversation]], Iterator[dict[str, Any]]]] = {
-        "pairwise": annotators.pairs,
-        "ranking": annotators.rankings,
-        "step": annotators.steps,
-        "rubric": annotators.rubric,
-        "rating": annotators.ratings,
-    }
-    by_task: dict[str, list[Conversation]] = {}
-    for conversation in spoken:
-        by_task.setdefault(conversation.task.id, []).append(conversation)
-    for start in range(0, max(map(len, by_task.values())), _TOGETHER):
-        some = [
-            conversation for group in by_task.values() for conversation in group[start : start + _TOGETHER]
-        ]
-        for kind, speak in said.items():
-            for raw in speak(some):
-                yield _record(kind, raw, read)
-    for conversation in spoken:
-        reward, success = verdict(conversation)
-        yield OutcomeRecord(trajectory=read[conversation.id], success=success, reward=reward)
-
-
-def pairwise_record(raw: dict[str, Any], read: dict[str, Trajectory]) -> PreferenceRecord:
-    found = _record("pairwise", raw, read)
-    assert isinstance(found, PreferenceRecord)
-    return found
-
-
-def _record(kind: Kind, raw: dict[str, Any], read: dict[str, Trajectory]) -> FeedbackRecord:
-    """A record as imports have it, with its trajectories in the place of their names."""
-    fields = {key: value for key, value in raw.items() if key not in ("task", "campaign")}
-    if "first_error" in fields:
-        fields["has_first_error"] = True
-    for key in ("a", "b", "trajectory"):
-        if key in fields:
-            fields[key] = read[fields[key]["trajectory_id"]]
-    if "items" in fields:
-        fields["trajectories"] = tuple(read[item["trajectory_id"]] for item in fields.pop("items"))
-    known: FeedbackRecord = msgspec.convert(fields, RECORD_TYPES[kind], strict=False)
-    return known
 
 
 def measure(model: Any, of: Sample, cache: Any) -> Measured:
@@ -181,6 +89,16 @@ def _against_the_truth(scores: dict[str, ModelScore], of: Sample) -> Measured:
     return Measured(right, spearman(own, true), statistics.mean(each) if each else None)
 
 
+@dataclass(frozen=True)
+class RepeatedTraining(CrossValidation):
+    """known: reliabilities of annotators that another training has estimated."""
+
+    known: Mapping[str, float] | None = None
+
+    def _reliabilities(self, training: Examples, validation: Examples) -> dict[str, float] | None:
+        return dict(self.known) if self.known else super()._reliabilities(training, validation)
+
+
 class Bench:
     """objectives: those to train on their own kind of feedback."""
 
@@ -192,10 +110,11 @@ class Bench:
         parts: Sequence[str],
         objectives: Sequence[str],
         backbone: Literal["step-encoder", "linear", "hybrid"],
+        trainings: int,
     ) -> None:
         self.quick = quick
         self.say = say
-        self.parts, self.objectives = parts, objectives
+        self.parts, self.objectives, self.trainings = parts, objectives, trainings
         self.backbone = backbone
         model = build(Recipe(backbone=backbone))
         self.like = None if backbone == "linear" else model  # it has nothing to share but what it has read
@@ -220,7 +139,7 @@ class Bench:
     def _annotators(self, seed: int, of: Sample) -> dict[str, Any]:
         by_noise = careless_records(of.records, seed)
         return {
-            name: self._trained({"annotators": how}, by_noise[records], of, seed)[1]
+            name: self._trained_often({"annotators": how}, by_noise[records], of, seed)
             for name, (records, how) in {
                 "clean": ("clean", "equal"),
                 "without": ("without", "equal"),
@@ -229,25 +148,50 @@ class Bench:
             }.items()
         }
 
+    def _trained_often(
+        self, given: dict[str, Any], records: Sequence[FeedbackRecord], of: Sample, seed: int
+    ) -> Measured:
+        """All trainings together; reliabilities are estimated in the first."""
+        learnt, first = self._trained(given, records, of, seed)
+        again = range(1, self.trainings)
+        return together(
+            [first, *(self._trained(given, records, of, seed, number, learnt)[1] for number in again)]
+        )
+
     def _adversary(self, seed: int, of: Sample) -> dict[str, float]:
         """By annotator, the reliability that was learnt."""
         records = adversary_records(of.records, seed)
         return self._trained({"annotators": "learnt"}, records, of, seed)[0]
 
     def _trained(
-        self, given: dict[str, Any], records: Sequence[FeedbackRecord], of: Sample, seed: int
+        self,
+        given: dict[str, Any],
+        records: Sequence[FeedbackRecord],
+        of: Sample,
+        seed: int,
+        number: int = 0,
+        known: Mapping[str, float] | None = None,
     ) -> tuple[dict[str, float], Measured]:
         """The reliabilities that were learnt, and what the model was measured at."""
         recipe = parse_recipe(given | {"backbone": self.backbone})
         if self.quick:
             recipe = replace(recipe, epochs=2)
         started = time.monotonic()
-        folds = CrossValidation(recipe, seed, choose_device("auto"), _quiet, cache=self.cache, like=self.like)
+        folds = RepeatedTraining(
+            recipe,
+            seed + 1000 * number,
+            choose_device("auto"),
+            _quiet,
+            cache=self.cache,
+            like=self.like,
+            known=known,
+        )
         module, model = folds.train(records)
         found = measure(model, of, self.cache)
         learnt = [part.reliabilities() for part in module.parts.values() if isinstance(part, BradleyTerry)]
         self.say(
             seed=seed,
+            training=number,
             recipe=given,
             examples=len(module.examples),
             accuracy=round(found.accuracy, 4),
@@ -267,6 +211,7 @@ def main() -> int:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     names = ("joint", *SINGLE)
     parser.add_argument("--objectives", nargs="+", choices=names, default=names, help="of that part")
+    parser.add_argument("--trainings", type=int, default=1, help="of each model of the part `annotators`")
     parser.add_argument(
         "--backbone",
         choices=("step-encoder", *CONVEX),
@@ -285,6 +230,7 @@ def main() -> int:
             parts=arguments.parts,
             objectives=arguments.objectives,
             backbone=arguments.backbone,
+            trainings=arguments.trainings,
         )
         found = summary([bench.seed(seed) for seed in range(1 if arguments.quick else arguments.seeds)])
     except RewardError as error:

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.sample_annotators import ADVERSARY, RANDOM_SHARE
@@ -20,6 +20,15 @@ class Measured:
     @property
     def accuracy(self) -> float:
         return statistics.mean(right for some in self.right.values() for right in some)
+
+
+def together(trainings: Sequence[Measured]) -> Measured:
+    """Of several trainings on the same records: all their choices, and the credit of the first."""
+    right = {
+        task: [value for training in trainings for value in training.right[task]]
+        for task in trainings[0].right
+    }
+    return replace(trainings[0], right=right)
 
 
 def summary(by_seed: list[dict[str, dict[str, Any]]]) -> dict[str, Any]:

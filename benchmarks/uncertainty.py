@@ -27,9 +27,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks import sample_world
+from apps.demo.world import TASKS
 from benchmarks.output import put_out
 from benchmarks.public_data import data_folder, hh, tau_bench
+from benchmarks.sample_world_data import PER_TASK, sample
 from benchmarks.uncertainty_models import Comparison, Judged, Numbers, Trainings
 from workers.errors import RewardError
 from workers.evaluate.bootstrap import difference_interval, statistic_interval
@@ -74,8 +75,8 @@ def measure_sample_world(trainings: Trainings) -> list[Measured]:
     """Against the hidden reward, on held-out tasks; a task of several seeds is one."""
     found = []
     for seed in range(1 if trainings.quick else _SEEDS):
-        tasks = 15 if trainings.quick else len(sample_world.TASKS)
-        of = sample_world.sample(seed, tasks=tasks, per_task=4 if trainings.quick else sample_world.PER_TASK)
+        tasks = 15 if trainings.quick else len(TASKS)
+        of = sample(seed, tasks=tasks, per_task=4 if trainings.quick else PER_TASK)
         by_task: dict[str, list[Trajectory]] = {}
         for name in of.held_out:
             by_task.setdefault(of.trajectories[name].task.id, []).append(of.trajectories[name])
