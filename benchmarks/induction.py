@@ -1,15 +1,14 @@
 """Are induced metrics any good? On comments people wrote on AgentRx, Who&When and ILF, and on the sample's.
 
 `python -m benchmarks.induction [--json] [--quick] [--seeds 5] [--source NAME] [--write FILE]` prints, of each source,
-for each seed of what is held out: how many metrics, their coverage and redundancy on held-out points, and the same of
-one metric for everything and, where points are few, of one for each point. Next to them the stability of the groups
-over the seeds (mean adjusted Rand index of every two), and where the truth is known (AgentRx's categories, the sample's
-behaviours) how far the groups agree with it. `--write` puts the table between its marks in a Markdown file, and draws
-coverage and redundancy over the number of metrics next to it. Where people gave no sign, it is told by the engine;
-reasons of failures are blame.
+how many metrics there are, their coverage and redundancy on held-out points, and the same of one metric for everything
+and, where points are few, of one for each point (`induction_figures`). `--write` puts the tables between their marks in
+a Markdown file, and draws coverage and redundancy over the number of metrics next to it. Where people gave no sign, it
+is told by the engine; reasons of failures are blame.
 """
 
 import argparse
+import io
 import itertools
 import json
 import os
@@ -24,10 +23,11 @@ import numpy as np
 
 from benchmarks.docs_writer import write_between
 from benchmarks.drawing import levels
+from benchmarks.induction_figures import measure_evidence
 from benchmarks.public_data import data_folder
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings")
-SOURCES = ("sample", "AgentRx", "Who&When", "ILF")
+SOURCES = ("sample", "AgentRx", "AgentRx as imported", "Who&When", "ILF")
 _SAMPLE = Path(__file__).parents[1] / "apps" / "demo" / "sample"
 
 
@@ -47,6 +47,8 @@ def said(source: str) -> Iterator[Said]:
         yield from _sample()
     elif source == "ILF":
         yield from _ilf()
+    elif source == "AgentRx as imported":
+        yield from _agentrx_import()
     else:
         from benchmarks.grounding import comments
 
@@ -72,6 +74,19 @@ def _sample() -> Iterator[Said]:
         yield Said(run, one["text"], one["sign"], tuple(steps) if steps else None, truth)
 
 
+def _agentrx_import() -> Iterator[Said]:
+    """The comments as the product imports them: with the failure's category, and with the summary."""
+    from apps.annotation.feedback.incoming import Incoming
+    from apps.annotation.feedback.readers import agentrx
+
+    files = ("agentrx_tau/tau_dataset_full.json", "agentrx_tau/tau_ground_truth.json")
+    stream = io.BytesIO(b"\n".join((data_folder() / name).read_bytes() for name in files))
+    for _, one in agentrx.read(stream):
+        if isinstance(one, Incoming) and one.kind == "comment":
+            steps = one.value.anchor.steps if one.value.anchor else None
+            yield Said(one.places[0], one.value.text, one.value.sign, steps, None)
+
+
 def _ilf() -> Iterator[Said]:
     from workers.schema import from_messages
     from workers.schema.messages import build_trajectory
@@ -87,14 +102,11 @@ def _ilf() -> Iterator[Said]:
 
 
 def measure(source: str, seeds: int, most: int | None) -> dict[str, Any]:
-    from sklearn.metrics import adjusted_rand_score
-
     from workers.induce.comment_points import read_points
     from workers.induce.embedding import Embedder
     from workers.induce.grounding import gather_evidence
     from workers.induce.induction_files import Comment
-    from workers.induce.metric_classifier import induce_metrics
-    from workers.induce.metric_selection import select_metrics
+    from workers.induce.point_space import place_points
 
     encode, given = Embedder(), list(itertools.islice(said(source), most))
     runs = {comment.run.content_hash: comment.run for comment in given}
@@ -104,48 +116,38 @@ def measure(source: str, seeds: int, most: int | None) -> dict[str, Any]:
     ]
     points, vectors = read_points(comments, encode)
     evidence, _ = gather_evidence(points, vectors, runs.items(), encode)
-    rows = np.arange(len(evidence.aspects))
+    evidence, _ = place_points(evidence, encode, Embedder(is_middle=True))
     truth = [given[int(aspect.comment)].truth for aspect in evidence.aspects]
-    by_seed, groups = [], []
-    for seed in range(seeds):
-        found = select_metrics(evidence, rows, seed)
-        induced = induce_metrics(evidence, rows, found["rounds"], seed=seed)
-        group = np.zeros(len(rows), dtype=int)
-        for place, side in enumerate(induced.clusters.sides):
-            group[side.rows] = place
-        groups.append(group)
-        row: dict[str, Any] = {"held_out": found["held_out"], **found["baselines"], "curve": found["curve"]}
-        if truth[0] is not None:
-            row["agreement"] = float(adjusted_rand_score([str(label) for label in truth], group))
-        by_seed.append(row)
-    pairs = [adjusted_rand_score(a, b) for a, b in itertools.combinations(groups, 2)]
-    return {
-        "comments": len(comments),
-        "points": len(points),
-        "aspects": len(rows),
-        "trajectories": len(runs),
-        "stability": float(np.mean(pairs)) if pairs else None,
-        "seeds": by_seed,
-    }
+    sizes = {"comments": len(comments), "points": len(points), "trajectories": len(runs)}
+    return sizes | measure_evidence(evidence, truth, seeds)
 
 
 def table(found: dict[str, dict[str, Any]]) -> Iterator[str]:
-    yield "| source | points | metrics | way | coverage | redundancy | stability | agreement |"
-    yield "|---|---:|---:|---|---:|---:|---:|---:|"
+    yield (
+        "| source | points | trajectories | way | metrics | coverage | redundancy | coverage of perfect verdicts "
+        "| stability | agreement |"
+    )
+    yield "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|"
     for source, one in found.items():
-        for way in one["seeds"][0]:
-            if way in ("agreement", "curve"):
-                continue
-            rows = [row[way] for row in one["seeds"]]
-            cells = [_spread([row[name] for row in rows], 2) for name in ("coverage", "redundancy")]
-            first = way == "held_out"
-            agreement = _spread([row["agreement"] for row in one["seeds"] if "agreement" in row], 2)
-            yield (
-                f"| {source if first else ''} | {one['aspects'] if first else ''} "
-                f"| {_spread([row['metrics'] for row in rows], 0)} | {'induced' if first else way} "
-                f"| {' | '.join(cells)} | {_spread([one['stability']], 2) if first else ''} "
-                f"| {agreement if first else ''} |"
-            )
+        for way, figures in one["ways"].items():
+            first = way == "induced"
+            cells = [
+                *((source, one["aspects"], one["trajectories"]) if first else ("", "", "")),
+                way,
+                _spread(figures["metrics"], 0),
+                *(_with_interval(figures[name]) for name in ("coverage", "redundancy", "bound")),
+                _number(one["stability"]) if first else "",
+                _with_interval(one["agreement"]) if first else "",
+            ]
+            yield f"| {' | '.join(map(str, cells))} |"
+
+
+def match_table(found: dict[str, dict[str, Any]]) -> Iterator[str]:
+    yield "| source | matched points that are about what most of the metric is about | points at large |"
+    yield "|---|---:|---:|"
+    for source, one in found.items():
+        if one["right"] is not None:
+            yield f"| {source} | {_with_interval(one['right'])} | {_number(one['right_at_large'])} |"
 
 
 def draw(found: dict[str, dict[str, Any]], folder: Path) -> None:
@@ -154,8 +156,8 @@ def draw(found: dict[str, dict[str, Any]], folder: Path) -> None:
         series = {}
         for source, one in found.items():
             by_sides: dict[int, list[dict[str, float]]] = {}
-            for row in one["seeds"]:
-                for tried in row["curve"]:
+            for curve in one["curves"]:
+                for tried in curve:
                     if len(tried["sides"]) == 1:
                         by_sides.setdefault(tried["sides"][0], []).append(tried)
             series[source] = [
@@ -171,13 +173,21 @@ def draw(found: dict[str, dict[str, Any]], folder: Path) -> None:
         (folder / f"induction-{what}.svg").write_text(drawing, encoding="utf-8")
 
 
-def _spread(values: list[float | None], digits: int) -> str:
+def _spread(values: list[float], digits: int) -> str:
     """The mean, and the least and greatest."""
-    known = [value for value in values if value is not None]
-    if not known:
+    mean = f"{np.mean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} [{min(values):.{digits}f}, {max(values):.{digits}f}]"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _with_interval(value: tuple[float, float, float] | None) -> str:
+    if value is None:
         return "–"
-    mean = f"{np.mean(known):.{digits}f}"
-    return mean if len(known) == 1 else f"{mean} [{min(known):.{digits}f}, {max(known):.{digits}f}]"
+    mean, low, high = (f"{number:.2f}".replace("-", "−") for number in value)
+    return f"{mean} [{low}, {high}]"
 
 
 def main() -> int:
@@ -197,8 +207,9 @@ def main() -> int:
     found = {source: measure(source, seeds, most) for source in sources}
     if options.write:
         write_between(options.write, "induction", table(found))
+        write_between(options.write, "induction_matches", match_table(found))
         draw(found, options.write.parent / "images")
-    print(json.dumps(found) if options.json else "\n".join(table(found)))
+    print(json.dumps(found) if options.json else "\n".join([*table(found), "", *match_table(found)]))
     return 0
 
 

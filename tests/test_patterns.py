@@ -25,7 +25,7 @@ ALLOWED = {
     "apps/trajectories/search_text.py": f"8,000 characters of a text, at each import; {_ONE_CLASS}",
     "workers/engine/rules/repetition.py": _ONE_CLASS,
     "workers/induce/step_features.py": f"4,000 characters; {_ONE_CLASS}",
-    "workers/induce/metric_report.py": _ONE_CLASS,
+    "workers/induce/metric_names.py": _ONE_CLASS,
     "workers/induce/comment_points.py": "200,000 characters, without long whitespace, which its look-behinds need",
     "workers/prompts/templates.py": f"looks for lone surrogates, which RE2 cannot read; {_ONE_CLASS}",
     "workers/text/word_deletion.py": f"a megabyte of a text; {_ONE_CLASS}",

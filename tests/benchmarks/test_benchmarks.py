@@ -216,8 +216,10 @@ def test_label_efficiency_runs() -> None:
 def test_induction_runs(shared_data: Path) -> None:
     found = run_quick("induction", "--source", "AgentRx")["AgentRx"]
     assert found["comments"] == 26
-    assert found["seeds"][0]["held_out"]["n"] > 0
-    assert -1 <= found["seeds"][0]["agreement"] <= 1
+    share, low, high = found["ways"]["induced"]["coverage"]
+    assert 0 <= low <= share <= high <= 1
+    assert share <= found["ways"]["induced"]["bound"][0]
+    assert -1 <= found["agreement"][0] <= 1
 
 
 def test_curves_of_inductions_are_drawn(tmp_path: Path) -> None:
@@ -227,8 +229,7 @@ def test_curves_of_inductions_are_drawn(tmp_path: Path) -> None:
             for n in (1, 2, 4)
         ] + [{"sides": [4, 2], "metrics": 6.0, "coverage": 0.9, "redundancy": 0.5}]
 
-    seeds = [{"curve": curve(0.1)}, {"curve": curve(0.2)}]
-    induction.draw({"A & B": {"seeds": seeds}}, tmp_path)
+    induction.draw({"A & B": {"curves": [curve(0.1), curve(0.2)]}}, tmp_path)
     drawn = (tmp_path / "induction-coverage.svg").read_text()
     assert "A &amp; B" in drawn and (tmp_path / "induction-redundancy.svg").exists()
 

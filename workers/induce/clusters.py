@@ -1,10 +1,10 @@
 """Step 3 of an induction: points that mean the same form the two sides of a metric, its praise and its blame.
 
-A few words mean little ("Made up.", "No tool said it."). So points are compared by three things: their embeddings; the
-actions and observations of the steps that points with similar words are about; and the flags of those steps (a call, a
-failure, the last one). The step of one point is noise, the steps of alike ones are not. Points of
-different sign never meet. The tree is Ward's (1963), over distinct texts, so that a phrase that is used often weighs as
-much as one that is not.
+A few words mean little ("Made up.", "No tool said it."). So points are compared by three things: their words, as
+`point_space` places them; the actions and observations of the steps that points with similar words are about; and the
+flags of those steps (a call, a failure, the last one). The step of one point is noise, the steps of alike ones are not.
+Points of different sign never meet. The tree is Ward's (1963), over distinct texts, so that a phrase that is used often
+weighs as much as one that is not.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,12 +18,14 @@ from workers.induce.grounding import Evidence
 from workers.induce.step_features import DoubleArray, FloatArray, IndexArray, unit_rows
 
 MAX_TEXTS = 2000  # distinct texts in a tree; the others go to the nearest cluster
-CHANCE_SHARE = 0.02  # of pairs of points count as alike by chance
+CHANCE_SHARE = 0.05  # of pairs of points count as alike by chance
+_CHANCE_PAIRS = 5000  # that are drawn
 EXAMPLES = 5  # of each side of a metric; they are what it is matched by
-_TEMPERATURE = 0.07  # of cosines: how alike words must be to share their steps
+_TEMPERATURE = 0.1  # of cosines: how alike words must be to share their steps
 _FLAG_WEIGHT = 0.2
 _SIGN_DISTANCE = 3.0  # between the signs
 _BLOCK = 2000
+_ROUNDING = 1e-5  # of the cosine of equal texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class ClusterTree:
 
     drawn: [leaves], the first aspect of each text in the tree. space: [leaves, dimensions], where it lies.
     leaf: of each row, the leaf of its text, or of the nearest where its text is not in the tree.
+    similarity: `chance_similarity` of the rows.
     """
 
     rows: IndexArray
@@ -39,6 +42,7 @@ class ClusterTree:
     space: FloatArray
     leaf: IndexArray
     linkage_matrix: DoubleArray
+    similarity: float
 
     @property
     def leaves(self) -> int:
@@ -97,13 +101,14 @@ def cluster_metrics(
     seed: int = 0,
 ) -> MetricClusters:
     """rounds: the number of clusters at first, then of what is left uncovered, and so on. tree: of these rows."""
-    similarity = chance_similarity(evidence, rows, seed=seed)
+    first_tree = tree if tree is not None else build_tree(evidence, rows, seed=seed)
+    similarity = first_tree.similarity
     sides: list[MetricSide] = []
     left = rows
     for number, count in enumerate(rounds):
         if not len(left):
             break
-        grown = tree if tree is not None and not number else build_tree(evidence, left, seed=seed)
+        grown = build_tree(evidence, left, seed=seed) if number else first_tree
         groups = grown.cut(count)
         for group in np.unique(groups):
             sides += _split_by_sign(evidence, left[groups == group])
@@ -187,7 +192,14 @@ def build_tree(evidence: Evidence, rows: IndexArray, *, seed: int = 0) -> Cluste
         leaf[block] = _nearest_rows(basis.space(evidence, rows[block], is_apart=known[block] < 0), space)
     leaf = np.where(known >= 0, known, leaf)
     linkage_matrix = linkage(space, method="ward") if len(drawn) > 1 else np.zeros((0, 4))
-    return ClusterTree(rows=rows, drawn=drawn, space=space, leaf=leaf, linkage_matrix=linkage_matrix)
+    return ClusterTree(
+        rows=rows,
+        drawn=drawn,
+        space=space,
+        leaf=leaf,
+        linkage_matrix=linkage_matrix,
+        similarity=chance_similarity(evidence, rows, seed=seed),
+    )
 
 
 def typical_texts(texts: Sequence[str], vectors: FloatArray, count: int = EXAMPLES) -> list[int]:
@@ -213,12 +225,12 @@ def chance_similarity(
     """The cosine that only this share of pairs of distinct points of one sign exceeds."""
     signs = np.array([evidence.aspects[row].sign for row in rows])
     first, _ = _distinct_texts([evidence.aspects[row].feedback for row in rows], signs)
-    left, right = np.random.default_rng(seed).integers(len(first), size=(2, 20_000))
+    left, right = np.random.default_rng(seed).integers(len(first), size=(2, _CHANCE_PAIRS))
     kept = (left != right) & (signs[first[left]] == signs[first[right]])
     if not kept.any():
         return 1.0
     a, b = evidence.text[rows[first[left[kept]]]], evidence.text[rows[first[right[kept]]]]
-    return float(np.quantile((a * b).sum(axis=1), 1 - share))
+    return min(float(np.quantile((a * b).sum(axis=1), 1 - share)), 1.0 - _ROUNDING)
 
 
 class _ClusterSpace:

@@ -14,6 +14,7 @@ from workers.device import choose_device
 from workers.errors import RewardError
 from workers.induce.step_features import FloatArray
 from workers.models.backbones.encoder import EMBEDDED, encode, encoder_folder, load_encoder
+from workers.models.backbones.layer_encoder import LayerEncoder, middle_layer
 
 _MAX_TOKENS = 254  # tokens read of a text, without special tokens
 _BATCH_SIZE = 512
@@ -22,11 +23,16 @@ _CACHE_SIZE = 10_000  # embeddings, 15 MB: trajectories of one task have many eq
 
 
 class Embedder:
-    """encoder: `embedded`, or a folder. device: as torch names it, or `auto`. Raises RewardError."""
+    """encoder: `embedded`, or a folder. device: as torch names it, or `auto`. Raises RewardError.
 
-    def __init__(self, encoder: str = EMBEDDED, device: str = "cpu") -> None:
+    is_middle: texts are read after a middle layer, as hybrid models do, instead of after the last.
+    """
+
+    def __init__(self, encoder: str = EMBEDDED, device: str = "cpu", *, is_middle: bool = False) -> None:
         folder: Path = encoder_folder(encoder)
-        self._model = load_encoder(folder).to(choose_device(device))
+        model = load_encoder(folder)
+        read = LayerEncoder(model, middle_layer(model)) if is_middle else model
+        self._model = read.to(choose_device(device))
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()

@@ -25,6 +25,7 @@ from workers.induce.induction_files import (
     read_previous,
     write_lines,
 )
+from workers.induce.induction_warnings import warn_one_sided
 from workers.induce.llm_prompts import NamedMetric, RenderedTrajectory, render_trajectory
 from workers.induce.llm_questions import InductionQuestions, batched, sample_trajectories
 from workers.induce.metric_classifier import metric_worth
@@ -33,7 +34,6 @@ from workers.induce.metric_report import (
     match_previous_metrics,
     require_enough,
     resolve_groups,
-    warn_one_sided,
 )
 from workers.induce.metric_selection import (
     FOLDS,

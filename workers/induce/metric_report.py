@@ -1,23 +1,16 @@
-"""What is reported of metrics: how good they are, their names, and which earlier metrics they continue.
+"""What is reported of metrics: how good they are, and which earlier metrics they continue.
 
 Coverage and redundancy are those of AutoLibra (https://arxiv.org/abs/2505.02820, section 3.3): an aspect is covered if
 some trait of its trajectory says the same with the same sign; a trait, a metric judged good or bad on a trajectory, is
 redundant if no aspect does. A metric that does not apply to a trajectory is no trait of it, and counts nowhere.
 Intervals are drawn over trajectories, whose aspects and traits belong together.
-
-Names are taken from what people wrote: the words that distinguish a metric's points from the others' (class-based
-TF-IDF: Grootendorst 2022, https://arxiv.org/abs/2203.05794, equation 2).
 """
 
-import math
-import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from workers.errors import RewardError
 from workers.induce.grounding import Evidence
@@ -30,22 +23,6 @@ from workers.induce.metric_classifier import (
 )
 from workers.induce.step_features import Encode, FloatArray, IndexArray
 
-NAME_WORDS = 3
-MAX_NAME_LENGTH = 60
-_WORD = re.compile(r"[^\W\d_][\w'-]+")
-# Words that carry nothing about an agent; those in every metric weigh little by themselves.
-_STOP_WORDS = ENGLISH_STOP_WORDS | {
-    "agent",
-    "assistant",
-    "does",
-    "did",
-    "don't",
-    "doesn't",
-    "didn't",
-    "isn't",
-    "wasn't",
-    "it's",
-}
 MIN_POINTS = 10
 MIN_TRAJECTORIES = 5
 BOOTSTRAP_DRAWS = 1000
@@ -61,16 +38,6 @@ def require_enough(aspects: Sequence[Aspect], comments: int, *, unsigned: int = 
         f"{f' ({unsigned} more are neither)' if unsigned else ''}; metrics need at least {MIN_POINTS} on "
         f"{MIN_TRAJECTORIES}, since some are held out to see whether they are any good. Collect more comments."
     )
-
-
-def warn_one_sided(aspects: Sequence[Aspect]) -> list[str]:
-    """A warning where all points have one sign."""
-    signs = Counter(aspect.sign for aspect in aspects)
-    return [
-        f"Every point {verb}, so no metric knows what {missing} looks like. Ask for the other side too."
-        for sign, verb, missing in ((1, "praises", "bad"), (-1, "blames", "good"))
-        if signs[sign] == len(aspects)
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +74,21 @@ class MetricsReport:
 def report_metrics(
     evidence: Evidence, rows: IndexArray, induced: InducedMetrics, names: Sequence[str], *, is_held_out: bool
 ) -> MetricsReport:
-    """How well the metrics describe these aspects. names: of the metrics.
+    """How well the metrics describe these aspects. names: of the metrics. Those that are refused do not count.
 
     is_held_out: only traits of the trajectories of these aspects count.
     """
     verdicts = judge_trajectories(induced, evidence.steps, evidence.names, evidence.tasks, names)
-    best = match_aspects(evidence, rows, induced.clusters, verdicts.signs)
+    signs = verdicts.signs.copy()
+    signs[:, list(induced.refused)] = 0
+    best = match_aspects(evidence, rows, induced.clusters, signs)
     commented = {evidence.aspects[row].trajectory for row in rows}
-    traits = [trait for trait, _ in verdicts.traits if not is_held_out or trait.trajectory in commented]
+    refused = {names[place] for place in induced.refused}
+    traits = [
+        replace(trait, sign=0) if trait.metric in refused else trait
+        for trait, _ in verdicts.traits
+        if not is_held_out or trait.trajectory in commented
+    ]
     first: dict[str, int] = {}
     for place, trait in enumerate(traits):
         first.setdefault(trait.trajectory, place)
@@ -174,46 +148,6 @@ def _bootstrap_interval(
     means = sums[draws].sum(1) / counts[draws].sum(1)
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)
-
-
-def name_metrics(groups: Sequence[Sequence[str]]) -> list[str]:
-    """A name for each group of texts, all of them different."""
-    counts = [Counter(word for text in texts for word in set(_content_words(text))) for texts in groups]
-    totals = sum(counts, Counter[str]())
-    average = sum(totals.values()) / max(len(groups), 1)
-    names: list[str] = []
-    for texts, count in zip(groups, counts, strict=True):
-        size = max(sum(count.values()), 1)
-        weights = {
-            word: held / size * math.log(1 + average / totals[word])
-            for word, held in count.items()
-            if held > 1 or len(texts) < 2 * NAME_WORDS
-        }
-        best = sorted(weights, key=lambda word: (-weights[word], word))
-        name = ", ".join(_without_word_forms(best)[:NAME_WORDS]) or (texts[0] if texts else "metric")
-        names.append(_make_unique(name[:MAX_NAME_LENGTH], names))
-    return names
-
-
-def _content_words(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text.casefold()) if word not in _STOP_WORDS and len(word) > 2]
-
-
-def _without_word_forms(words: Sequence[str]) -> list[str]:
-    """Without forms of a word that is there already."""
-    kept: list[str] = []
-    for word in words:
-        if not any(word[:5] == other[:5] for other in kept):
-            kept.append(word)
-    return kept
-
-
-def _make_unique(name: str, names: Sequence[str]) -> str:
-    number = 2
-    found = name
-    while found in names:
-        found, number = f"{name} ({number})", number + 1
-    return found
 
 
 def resolve_groups(

@@ -1,16 +1,14 @@
 """An induction from its folder to its result: steps 1 to 5 with the embedded encoder, or all by a language model."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from workers.errors import RewardError
 from workers.induce.clusters import MetricClusters, build_tree
-from workers.induce.comment_points import MAX_POINTS, CommentPoint, read_points
+from workers.induce.comment_points import CommentPoint, read_points
 from workers.induce.embedding import Embedder
 from workers.induce.grounding import Evidence, gather_evidence
 from workers.induce.induction_files import (
@@ -23,27 +21,27 @@ from workers.induce.induction_files import (
     read_previous,
     write_lines,
 )
+from workers.induce.induction_warnings import warn_of_comments, warn_of_metrics, warn_one_sided
 from workers.induce.metric_classifier import (
     InducedMetrics,
     induce_from_groups,
     induce_metrics,
     judge_trajectories,
 )
+from workers.induce.metric_names import name_metrics
 from workers.induce.metric_report import (
     match_previous_metrics,
-    name_metrics,
     report_metrics,
     require_enough,
     resolve_groups,
-    warn_one_sided,
 )
 from workers.induce.metric_selection import select_metrics
-from workers.induce.step_features import IndexArray, Projection, extract_features
+from workers.induce.point_space import place_points
+from workers.induce.step_features import Encode, IndexArray, Projection, extract_features
 from workers.json_files import write_json
 from workers.schema import read_trajectories
 
 ENGINE = "embedded"
-_LONG_COMMENT = 20_000  # characters from which there is a warning
 
 
 def induce(folder: Path) -> dict[str, Any]:
@@ -68,8 +66,9 @@ def induce(folder: Path) -> dict[str, Any]:
     )
     unsigned = sum(not point.sign for point in points)
     require_enough(evidence.aspects, len(comments), unsigned=unsigned)
+    evidence, space = place_points(evidence, encode, Embedder(device=config.device, is_middle=True))
     induced, held_out = _induce_metrics(folder, evidence, config.seed)
-    metrics = _describe_metrics(folder, evidence, induced.clusters, encode)
+    metrics = _describe_metrics(folder, evidence, induced.clusters, space)
     names = [metric["name"] for metric in metrics]
     report = report_metrics(evidence, np.arange(len(evidence.aspects)), induced, names, is_held_out=False)
     others = _judge_others(folder, induced, names, projection, encode)
@@ -87,9 +86,13 @@ def induce(folder: Path) -> dict[str, Any]:
         "metrics": metrics,
         **report.meta.shares,
         "alike": induced.clusters.similarity,
-        "least": induced.least,
+        "least": induced.least.tolist(),
         **held_out,
-        "warnings": [*warn_one_sided(evidence.aspects), *_warn_of_comments(comments, points)],
+        "warnings": [
+            *warn_one_sided(evidence.aspects),
+            *warn_of_comments(comments, points),
+            *warn_of_metrics(evidence, induced, names),
+        ],
         "left_out": _list_left_out(comments, points, set(evidence.names)),
     }
     write_json(folder / "result.json", result)
@@ -108,7 +111,7 @@ def _induce_metrics(folder: Path, evidence: Evidence, seed: int) -> tuple[Induce
 
 
 def _describe_metrics(
-    folder: Path, evidence: Evidence, clusters: MetricClusters, encode: Embedder
+    folder: Path, evidence: Evidence, clusters: MetricClusters, encode: Encode
 ) -> list[dict[str, Any]]:
     def read_side(number: int | None) -> tuple[list[int], list[str]]:
         """Rows of its aspects, and the texts of its examples."""
@@ -210,29 +213,6 @@ def _write_traits(
     return count
 
 
-def _warn_of_comments(comments: Sequence[Comment], points: Sequence[CommentPoint]) -> list[str]:
-    found = []
-    unsigned = sum(not point.sign for point in points)
-    if unsigned:
-        found.append(
-            f"{unsigned} of {len(points)} points neither praise nor blame and were left out; a sign given with the "
-            "comment settles it."
-        )
-    foreign = sum(not _reads_as_english(comment.text) for comment in comments)
-    if foreign:
-        found.append(
-            f"{foreign} of {len(comments)} comments do not read as English, which is all the embedded engine knows: "
-            "what it makes of them is not to be relied on."
-        )
-    counts = Counter(point.comment.id for point in points)
-    found += [
-        f"Comment {comment.id} has {len(comment.text):,} characters; at most {MAX_POINTS} points of it were read."
-        for comment in comments
-        if len(comment.text) > _LONG_COMMENT or counts[comment.id] == MAX_POINTS
-    ]
-    return found
-
-
 def _list_left_out(
     comments: Sequence[Comment], points: Sequence[CommentPoint], trajectories: Collection[str]
 ) -> list[dict[str, str]]:
@@ -244,12 +224,3 @@ def _list_left_out(
         elif comment.id not in with_points:
             found.append({"comment": comment.id, "why": "there is no word in it"})
     return found
-
-
-def _reads_as_english(text: str) -> bool:
-    """A short text is too little to decide; a longer one has some of the commonest words."""
-    words = [word.strip(".,;:!?()\"'").casefold() for word in text.split()]
-    letters = sum(letter.isalpha() for letter in text)
-    if letters and sum(letter.isascii() and letter.isalpha() for letter in text) < 0.7 * letters:
-        return False
-    return len(words) < 6 or any(word in ENGLISH_STOP_WORDS for word in words)
