@@ -45,6 +45,7 @@ from workers.induce.grounding import Evidence, gather_evidence
 from workers.induce.induction_files import Comment
 from workers.induce.metric_classifier import induce_metrics
 from workers.induce.metric_selection import select_metrics
+from workers.induce.point_space import place_points
 from workers.models import ModelScore, build
 from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, StepLabelRecord
 from workers.schema.recipe import Recipe, parse_recipe
@@ -72,7 +73,8 @@ def evidence_of(of: Sample, encode: Embedder, *, anchored: bool) -> Evidence:
             )
         )
     points, vectors = read_points(comments, encode)
-    return gather_evidence(points, vectors, of.trajectories.items(), encode)[0]
+    evidence, _ = gather_evidence(points, vectors, of.trajectories.items(), encode)
+    return place_points(evidence, encode, Embedder(is_middle=True))[0]
 
 
 def metric_rewards(evidence: Evidence, seed: int) -> tuple[dict[str, float], int]:
