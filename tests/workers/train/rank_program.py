@@ -58,6 +58,7 @@ def train_scenario(folder: Path, scenario: dict[str, Any]) -> dict[str, Any]:
         "failures": len(failures),
         "gathers": len(gathers),
         "weights": _sums(trainer.process_group.whole_weights(trainer.module)),
+        "restored": _restored_weights(trainer),
         "sharded": trainer.process_group.is_sharded,
         "messages": [event["message"] for event in events if "message" in event],
     }
@@ -79,6 +80,16 @@ def _counted_gathers() -> Iterator[list[int]]:
         yield gathers
     finally:
         DTensor.redistribute = redistribute  # type: ignore[method-assign]
+
+
+def _restored_weights(trainer: RewardTrainer) -> dict[str, float]:
+    """The weights again, after they were kept as the best ones are, lost, and loaded."""
+    kept = trainer.process_group.trained_weights(trainer.module)
+    with torch.no_grad():
+        for parameter in trainer.trainable:
+            parameter.zero_()
+    trainer.process_group.load_weights(trainer.module, kept)
+    return _sums(trainer.process_group.whole_weights(trainer.module))
 
 
 def _sums(weights: Mapping[str, torch.Tensor]) -> dict[str, float]:

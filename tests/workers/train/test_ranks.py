@@ -117,7 +117,7 @@ def test_two_ranks_take_the_steps_of_one_with_equal_losses(folder, without_dropo
 def test_each_rank_of_a_sharded_model_writes_its_own_part_and_any_number_of_processes_resumes(
     folder, without_dropout
 ) -> None:
-    full = replace(without_dropout, lora_rank=0)
+    full = replace(without_dropout, lora_rank=0, patience=0, evaluations_per_epoch=4)
     sharded, copies = (recipe_to_dict(replace(full, sharding=how)) for how in ("always", "never"))
     begun = {"stop_after": 3, "checkpoints": "one"}
     train_scenario(folder, {"recipe": sharded} | begun)
@@ -131,7 +131,8 @@ def test_each_rank_of_a_sharded_model_writes_its_own_part_and_any_number_of_proc
         sharded_from_older={"recipe": sharded, "checkpoints": "older"},
     )
     whole, stopped = found["whole"][0], found["stopped"]
-    assert [rank["gathers"] for rank in stopped] == [0, 0]  # three checkpoints and a validation
+    assert [rank["gathers"] for rank in stopped] == [0, 0]  # three checkpoints and three validations
+    assert whole["restored"] == whole["weights"] and all(whole["weights"].values())
     _assert_written_by_parts(folder / "two", stopped[0]["weights"])
     for name in ("again", "single"):
         shutil.copytree(folder / "two", folder / name)
