@@ -229,6 +229,7 @@ OLD = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "seed"), OLD)
 def test_the_timing_finds_what_was_found_by_attack(old: str, seed: str) -> None:
     assert _is_slow(re.compile(old), seed, tries=1)

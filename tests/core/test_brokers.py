@@ -87,6 +87,7 @@ def _visible() -> list[bool]:
         return [visible for (visible,) in cursor.fetchall()]
 
 
+@pytest.mark.slow
 def test_tables_are_made_once_however_many_make_them_at_once(embedded_broker: str) -> None:
     _drop_tables()
     script = (

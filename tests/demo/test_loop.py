@@ -67,6 +67,7 @@ def test_the_key_is_kept_until_it_is_revoked(project: Project, owner: User, home
     assert loop.make_key(project, owner) != secret
 
 
+@pytest.mark.slow
 def test_the_sample_is_loaded_once_and_frozen_with_the_held_out_tasks(project: Project, owner: User) -> None:
     first = loop.load_sample(project, owner)
     rows = [model.objects.count() for model in (Trajectory, Item, Annotation, Preference, Comment)]

@@ -57,6 +57,7 @@ def test_whatever_is_written_can_be_played() -> None:
     assert again[2] == other[2] and again[1] != other[1]  # in whatever order it was looked at
 
 
+@pytest.mark.slow
 def test_a_new_policy_writes_moves_at_random() -> None:
     reads = tokenizer()
     policy = new_policy(reads, seed=0)

@@ -43,6 +43,7 @@ def done(induction: Induction) -> Induction:
     return induction
 
 
+@pytest.mark.slow
 @pytest.mark.real_children
 def test_from_the_form_to_the_page(client: Client, owner: User, model: LLMConnection, script: Script) -> None:
     client.force_login(owner)

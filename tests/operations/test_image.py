@@ -131,6 +131,7 @@ print("enough")
 """
 
 
+@pytest.mark.slow
 def test_it_is_enough_to_run_and_nothing_is_written_into_it(image: dict[str, str], tmp_path: Path) -> None:
     """Every app is imported and every template compiled from a copy of just those files."""
     root = tmp_path / "opt"

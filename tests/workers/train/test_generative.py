@@ -79,6 +79,7 @@ def test_where_nobody_wrote_it_learns_to_answer_at_once(folder: Path) -> None:
     assert written.is_formed and not written.critique
 
 
+@pytest.mark.slow
 def test_a_training_that_was_stopped_goes_on_with_the_same_losses(folder: Path, tmp_path: Path) -> None:
     chosen = recipe(
         folder, epochs=1, batch_pairs=2, reinforce_steps=2, reinforce_samples=2, checkpoint_seconds=0.0

@@ -46,6 +46,7 @@ def test_memory_that_cannot_be_had_is_known_by_its_words(tmp_path: Path) -> None
     assert command.out_of_room(raised.value, tmp_path) == command.NO_MEMORY
 
 
+@pytest.mark.slow
 def test_a_recipe_that_needs_more_memory_than_there_is(run_directory, tiny_recipe) -> None:
     """A real one: twelve layers of width 2048 and what their optimiser holds, in 3 GiB of addresses."""
     big = replace(tiny_recipe, width=2048, layers=12, attention_heads=8)
