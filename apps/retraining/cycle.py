@@ -33,7 +33,7 @@ from apps.training.report import MIN_TASKS
 from apps.training.services import start_run
 from workers.errors import RewardError
 from workers.schema.endpoints import RewardModelPart
-from workers.schema.parents import can_be_parent
+from workers.schema.parents import can_train_heads
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def start_cycle(
     in progress."""
     endpoint = Endpoint.objects.select_for_update(of=("self",)).select_related("project").get(pk=endpoint.pk)
     previous_model = served_model(endpoint)
-    heads_only = heads_only and can_be_parent(previous_model.manifest)
+    heads_only = heads_only and can_train_heads(previous_model.manifest)
     if endpoint.retraining_cycles.filter(ended_at=None).exists():
         raise Conflict(f"A retraining cycle of {endpoint.name} is in progress; stop it first.")
     if comparisons and follow_up is None:
@@ -254,7 +254,7 @@ def _model_is_trained(cycle: RetrainingCycle) -> bool:
     if cycle.training_run is None:
         model = cycle.previous_model
         # Checked here too: cycles of earlier versions did not when they started.
-        heads_only = cycle.heads_only and can_be_parent(model.manifest)
+        heads_only = cycle.heads_only and can_train_heads(model.manifest)
         cycle.training_run = start_run(
             project=cycle.endpoint.project,
             dataset_version=cycle.dataset_version,

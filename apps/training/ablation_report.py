@@ -55,17 +55,31 @@ class AblationTable:
 
 @dataclass(frozen=True, slots=True)
 class AblationReport:
+    """prior: what the weights of a parent bring, in words; empty without one."""
+
     sentence: str
+    prior: str
     tables: list[AblationTable]
 
 
 def ablation_report(report: Mapping[str, Any] | None) -> AblationReport | None:
-    """None for a model without channels, and in reports of earlier versions."""
-    found = (report or {}).get("ablation")
-    if not found or not found["parts"]:
-        return None
-    tables = [_table(part, found["parts"][part]) for part in _PARTS if part in found["parts"]]
-    return AblationReport(_sentence(found), tables)
+    """None for a model without channels and parent, and in reports of earlier versions."""
+    found = (report or {}).get("ablation") or {}
+    train = (report or {}).get("train") or {}
+    parts = found.get("parts") or {}
+    tables = [_table(part, parts[part]) for part in _PARTS if part in parts]
+    prior = _prior(train["prior"], (train.get("parent") or {}).get("name", "")) if train.get("prior") else ""
+    return AblationReport(_sentence(found) if tables else "", prior, tables) if tables or prior else None
+
+
+def _prior(prior: Mapping[str, Any], name: str) -> str:
+    factor, losses = prior["factor"], prior["losses"]
+    parent = f"The weights of the parent {name}"
+    if not losses:
+        return f"{parent} were not used: there are too few tasks to choose how much of them to use."
+    tried = ", ".join(f"{decimal(losses[key], 4)} for {key}" for key in sorted(losses, key=float))
+    used = "were not used" if not factor else f"times {factor:g} are the mean of the prior"
+    return f"{parent} {used}, by the loss on held-out tasks of the training split: {tried} times the weights."
 
 
 def _sentence(found: Mapping[str, Any]) -> str:
@@ -88,7 +102,7 @@ def _table(part: str, found: Mapping[str, Any]) -> AblationTable:
         without = variants["without"]
         difference, interval = (without["difference"], without["interval"]) if without else (None, None)
         return ChannelRow(
-            CHANNELS[name],
+            name,
             value(without),
             _NOT_SHOWN if difference is None else shown(difference),
             shown_interval(interval) if interval else "",
@@ -96,13 +110,16 @@ def _table(part: str, found: Mapping[str, Any]) -> AblationTable:
             value(variants["alone"]),
         )
 
+    rows = [row(CHANNELS[name], found["channels"][name]) for name in CHANNELS if name in found["channels"]]
+    if parent := found.get("parent"):
+        rows.insert(0, row("Parent model", {"without": parent, "alone": None}))
     return AblationTable(
         title,
         measure,
         shown(found["value"]),
         shown_interval(found["interval"]) if found["interval"] else "",
         found["n"],
-        [row(name, found["channels"][name]) for name in CHANNELS if name in found["channels"]],
+        rows,
     )
 
 

@@ -159,11 +159,31 @@ class TestStarting:
         )
         assert by_default.recipe == run.recipe
 
-    @pytest.mark.parametrize("kind", ["linear", "hybrid", "generative"])
-    def test_one_whose_weights_no_training_starts_from_is_not_offered(
-        self, first: RewardModel, researcher_client: Client, kind: str
+    @pytest.mark.parametrize("kind", ["linear", "hybrid"])
+    def test_a_convex_model_is_offered_as_prior(
+        self, dataset_version: DatasetVersion, first: RewardModel, researcher_client: Client, kind: str
     ) -> None:
         RewardModel.objects.filter(pk=first.pk).update(manifest={"backbone": {"kind": kind}})
+        first.refresh_from_db()
+        assert (
+            f'<option value="{first.pk}"'
+            in researcher_client.get(reverse("training:run-create", args=["desk"])).content.decode()
+        )
+        run = services.start_run(
+            project=dataset_version.project,
+            dataset_version=dataset_version,
+            recipe={"backbone": kind, "ensemble": 3},
+            parent=first,
+            by=None,
+        )
+        assert run.parent == first
+        with pytest.raises(DomainError, match="the same backbone"):
+            queued(dataset_version, first)
+
+    def test_one_whose_weights_no_training_uses_is_not_offered(
+        self, first: RewardModel, researcher_client: Client
+    ) -> None:
+        RewardModel.objects.filter(pk=first.pk).update(manifest={"backbone": {"kind": "generative"}})
         page = reverse("training:run-create", args=["desk"])
         detail = researcher_client.get(reverse("training:model-detail", args=["desk", first.pk]))
         assert f"{page}?parent=" not in detail.content.decode()

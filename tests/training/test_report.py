@@ -447,6 +447,36 @@ def test_an_ablation_of_another_measure_and_what_is_missing(project: Project) ->
     assert "Ablation" not in page
 
 
+@pytest.mark.parametrize(
+    ("prior", "said"),
+    [
+        (
+            {"factor": 0.5, "losses": {"0": 0.66, "0.25": 0.655, "0.5": 0.641, "1": 0.7}},
+            "The weights of the parent desk/first@1 times 0.5 are the mean of the prior, by the loss on held-out tasks "
+            "of the training split: 0.6600 for 0, 0.6550 for 0.25, 0.6410 for 0.5, 0.7000 for 1 times the weights.",
+        ),
+        ({"factor": 0.0, "losses": {"0": 0.6, "1": 0.7}}, "were not used, by the loss on held-out tasks"),
+        (
+            {"factor": 0.0, "losses": {}},
+            "were not used: there are too few tasks to choose how much of them to use.",
+        ),
+    ],
+)
+def test_a_report_says_how_much_of_a_parent_is_used(
+    project: Project, prior: dict[str, Any], said: str
+) -> None:
+    trained = {"prior": prior, "parent": {"name": "desk/first@1"}}
+    given = report(0.63, (0.6, 0.66), train=trained)
+    assert said in render_to_string("training/_report.html", report_context(given, project))
+    given["ablation"] = ablation("preference")
+    brings = {"value": 0.61, "difference": 0.02, "interval": [0.01, 0.03]}
+    given["ablation"]["parts"]["preference"]["parent"] = brings
+    found = ablation_report(given)
+    assert found is not None and said in found.prior
+    first = found.tables[0].rows[0]
+    assert (first.name, first.without, first.brings, first.alone) == ("Parent model", "61.0 %", "2.0 %", "–")
+
+
 def search(*values: float | None, measure: list[str] | None, **more: Any) -> dict[str, Any]:
     rows = [
         {

@@ -19,13 +19,13 @@ def first_error_baselines(
 ) -> dict[str, float]:
     """By name, how often each baseline finds the first error, by the threshold that is best for it on these."""
     firsts = with_first_error(scored_records)
-    return _accuracies(firsts, first_error_guesses(firsts, firsts, learned))
+    return _accuracies(firsts, first_error_guesses(firsts, firsts, learned)) if firsts else {}
 
 
 def located_baselines(scored_records: Sequence[ScoredRecord], learned: LearnedBaselines) -> dict[str, float]:
     """By name, how often each baseline's step of an error is the first one."""
     wrong = [scored for scored in with_first_error(scored_records) if true_first_error(scored) is not None]
-    return _accuracies(wrong, located_guesses(wrong, wrong, learned))
+    return _accuracies(wrong, located_guesses(wrong, wrong, learned)) if wrong else {}
 
 
 def label_baselines(scored_records: Sequence[ScoredRecord], learned: LearnedBaselines) -> dict[str, float]:

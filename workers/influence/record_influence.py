@@ -63,9 +63,13 @@ def trace(folder: Path) -> dict[str, Any]:
         raise RewardError(
             "the training split has no feedback records that this model learns from.", pointer="/snapshot"
         )
+    model = parent.loaded.model
+    is_linear = isinstance(model.backbone, LinearBackbone)  # a parent is only a prior of it
     module = MultiObjectiveModule(
-        recipe, examples, seed=config.seed, device=device, parent=parent.loaded.model
+        recipe, examples, seed=config.seed, device=device, parent=None if is_linear else model
     )
+    if isinstance(module.model.backbone, LinearBackbone) and isinstance(model.backbone, LinearBackbone):
+        module.model.backbone.restore(model.backbone)
     module.to(device)
     if (weights := folder / "parent" / "model" / OBJECTIVE).is_file():
         module.parts.load_state_dict(load_file(weights, device=device))

@@ -92,7 +92,8 @@ class RewardModel(nn.Module):
     def inherit(self, parent: "RewardModel") -> None:
         """Take over the weights of another model. Raises RewardError where the two do not fit."""
         self.backbone.inherit(parent.backbone)
-        self.heads.inherit(parent.heads)
+        if not self.backbone.sets_heads:
+            self.heads.inherit(parent.heads)
 
     def freeze_backbone(self) -> None:
         """Train only the heads from now on."""

@@ -1,4 +1,4 @@
-"""Whether a training can start from the weights of a parent model. Without torch, for the web process."""
+"""Whether a training can use the weights of a parent model. Without torch, for the web process."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,13 +6,19 @@ from typing import Any
 from workers.errors import RewardError
 from workers.schema.recipe import CONVEX, GENERATIVE, Recipe
 
-NOT_PARENTS = (*CONVEX, GENERATIVE)  # kinds of models whose weights no training starts from
+NOT_PARENTS = (GENERATIVE,)  # kinds of models whose weights no training uses
 _SHAPE = ("width", "layers", "attention_heads", "grounding", "ensemble")
 
 
 def can_be_parent(manifest: Mapping[str, Any]) -> bool:
-    """Whether a training, or one of the heads alone, can start from the weights of the model."""
+    """Whether a training can start from the weights of the model, or, of a linear or hybrid one, have them as a prior
+    mean."""
     return _object(manifest, "backbone").get("kind") not in NOT_PARENTS
+
+
+def can_train_heads(manifest: Mapping[str, Any]) -> bool:
+    """Whether heads alone can be trained on the backbone of the model."""
+    return can_be_parent(manifest) and _object(manifest, "backbone").get("kind") not in CONVEX
 
 
 def manifest_recipe(manifest: Mapping[str, Any], *, name: str) -> dict[str, Any]:
@@ -20,7 +26,7 @@ def manifest_recipe(manifest: Mapping[str, Any], *, name: str) -> dict[str, Any]
     part, text = _part(manifest), _object(manifest, "text")
     kind = part.get("kind")
     found = {"objective": manifest.get("objective"), "criterion": manifest.get("criterion"), "backbone": kind}
-    found |= {key: part.get(key) for key in (*_SHAPE, "unfrozen", "lora_rank")}
+    found |= {key: part.get(key) for key in (*_SHAPE, "unfrozen", "lora_rank", "channels")}
     found |= {key: text.get(key) for key in ("chunk_tokens", "max_tokens", "critique_tokens")}
     if kind in ("decoder", GENERATIVE):
         found |= {"backbone": "decoder", "decoder": name}
@@ -38,18 +44,14 @@ def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
             "with the same backbone.",
             pointer="/parent",
         )
-    if kind in CONVEX:
-        raise RewardError(
-            f"a {kind} model is fitted in seconds to all of its data, so it has no use for the weights of a parent; "
-            "leave the parent out.",
-            pointer="/parent",
-        )
     if recipe.folds:
         raise RewardError(
             f"folds = {recipe.folds} would evaluate on training tasks of the parent; set folds = 0, or train without "
             "a parent.",
             pointer="/folds",
         )
+    if kind in CONVEX:  # features and outputs are matched by name
+        return
     theirs = _part(manifest)
     # A decoder's shape is that of the parent's own files; only heads are added.
     keys = ("ensemble",) if kind == "decoder" else _SHAPE

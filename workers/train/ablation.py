@@ -15,19 +15,21 @@ from workers.evaluate.bootstrap import MIN_TASKS, task_count
 from workers.evaluate.learned_baselines import LearnedBaselines
 from workers.evaluate.predictions import RecordScorer, ScoredRecord
 from workers.evaluate.report import report_of
-from workers.models import LoadedModel, ModelScore
+from workers.models import LoadedModel, ModelScore, RewardModel
 from workers.models.backbones.channels import is_in_channels
 from workers.objectives import Examples
 from workers.schema import FeedbackRecord
 from workers.schema.recipe_help import CHANNELS, Channel
 from workers.schema.records import record_trajectories
-from workers.train.convex import ChosenPenalty, ConvexTrainer, spread
+from workers.train.convex import ConvexTrainer
 from workers.train.events import no_report
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.penalty_choice import ChosenPenalty, spread
 
 MAX_EXAMPLES = 5_000
 _WITHOUT, _ALONE = "without", "alone"
+_WITHOUT_PARENT = "without the parent"
 # The value of each part of a report; the last two are within `steps`.
 _VALUES = {
     "preference": "accuracy",
@@ -39,9 +41,20 @@ _VALUES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """What is fitted, by its name in the report. penalty: None has it chosen."""
+
+    name: str
+    channels: Sequence[Channel]
+    penalty: ChosenPenalty | None
+    parent: RewardModel | None
+
+
 @dataclass(frozen=True)
 class Ablation:
-    """trainer: of the model, after its run. scorer: of the saved model. seconds: that all fits may take."""
+    """trainer: of the model, after its run. scorer: of the saved model. seconds: that all fits may take. parent: whose
+    weights are the mean of the model's prior."""
 
     trainer: ConvexTrainer
     scorer: RecordScorer
@@ -49,31 +62,33 @@ class Ablation:
     validation: Sequence[FeedbackRecord]
     seconds: float
     stop: Callable[[], bool] = lambda: False
+    parent: RewardModel | None = None
 
     def run(self) -> dict[str, Any] | None:
-        """{seconds, examples, missing, parts: {part: {value, interval, n, tasks, channels: {name: {without, alone}}}}};
-        None for fewer than two channels, or a test split of fewer than MIN_TASKS tasks.
+        """{seconds, examples, missing, parts: {part: {value, interval, n, tasks, parent, channels: {name: {without,
+        alone}}}}}; None for fewer than two channels, or a test split of fewer than MIN_TASKS tasks.
 
-        value: of all channels, fitted to the same examples, of which there are at most MAX_EXAMPLES. without, alone:
-        {value, difference, interval}, the difference being all channels less this; null where it was not fitted.
-        missing: what was not, since time was over or nothing could be learnt. Raises TrainingStopped.
+        value: of all channels, fitted to the same examples, of which there are at most MAX_EXAMPLES. without, alone,
+        parent (without the parent, where it is used): {value, difference, interval}, the difference being all less
+        this; null where it was not fitted. missing: what was not, since time was over or nothing could be learnt.
+        Raises TrainingStopped.
         """
         started = time.monotonic()
         columns = self.trainer.backbone.columns.numpy()
         channels = [name for name in CHANNELS if is_in_channels(columns, [name]).any()]
         if len(channels) < 2 or self._test_tasks() < MIN_TASKS:
             return None
-        every = self._scored(started, channels, self._penalty)
+        every = self._scored(started, _Variant("all", channels, self.trainer.penalty, self.parent))
         if every is None:
             return None
         models: dict[str, dict[str, ModelScore]] = {}
         missing: list[str] = []
-        for name, some, penalty in self._variants(channels):
-            scored = self._scored(started, some, penalty)
+        for variant in self._variants(channels):
+            scored = self._scored(started, variant)
             if scored is None:
-                missing.append(name)
+                missing.append(variant.name)
             else:
-                models[name] = _by_content([*scored[0], *scored[1]])
+                models[variant.name] = _by_content([*scored[0], *scored[1]])
         report = report_of(
             *every, criteria=self.scorer.model.compared_by, learned=LearnedBaselines(models=models)
         )
@@ -87,20 +102,16 @@ class Ablation:
     def _test_tasks(self) -> int:
         return task_count([record_trajectories(record)[0].task.id for record in self.test])
 
-    @property
-    def _penalty(self) -> ChosenPenalty:
-        """The model's."""
-        backbone = self.trainer.backbone
-        return ChosenPenalty(1 / backbone.penalty, backbone.embedding_weight)
-
-    def _variants(
-        self, channels: Sequence[Channel]
-    ) -> Iterator[tuple[str, Sequence[Channel], ChosenPenalty | None]]:
-        """Name, channels and penalty; None is to be chosen. What is quicker, and tells more, comes first."""
+    def _variants(self, channels: Sequence[Channel]) -> Iterator[_Variant]:
+        """What is quicker, and tells more, comes first."""
+        penalty, parent = self.trainer.penalty, self.parent
+        if penalty is not None and penalty.factor:
+            yield _Variant(_WITHOUT_PARENT, channels, None, None)
         for name in channels:
-            yield f"{_WITHOUT} {name}", [other for other in channels if other != name], self._penalty
+            others = [other for other in channels if other != name]
+            yield _Variant(f"{_WITHOUT} {name}", others, penalty, parent)
         for name in channels:
-            yield f"{_ALONE} {name}", [name], None
+            yield _Variant(f"{_ALONE} {name}", [name], None, parent)
 
     def _examples(self) -> Examples:
         examples = self.trainer.examples
@@ -110,7 +121,7 @@ class Ablation:
         return dataclasses.replace(examples, items=[examples.items[index] for index in some])
 
     def _scored(
-        self, started: float, channels: Sequence[Channel], penalty: ChosenPenalty | None
+        self, started: float, variant: _Variant
     ) -> tuple[list[ScoredRecord], list[ScoredRecord]] | None:
         """The test and the validation records by a model of these channels; None where it could not be fitted in
         time."""
@@ -119,7 +130,7 @@ class Ablation:
             return self.stop() or time.monotonic() - started > self.seconds
 
         try:
-            scorer = self._fitted(channels, penalty, is_over)
+            scorer = self._fitted(variant, is_over)
         except TrainingStopped:
             if self.stop():
                 raise
@@ -128,18 +139,17 @@ class Ablation:
             return None
         return scorer(self.test), scorer(self.validation)
 
-    def _fitted(
-        self, channels: Sequence[Channel], penalty: ChosenPenalty | None, is_over: Callable[[], bool]
-    ) -> RecordScorer:
+    def _fitted(self, variant: _Variant, is_over: Callable[[], bool]) -> RecordScorer:
         if is_over():
             raise TrainingStopped
         own, examples = self.trainer, self._examples()
-        recipe = dataclasses.replace(own.recipe, ensemble=1, channels=tuple(channels))
+        recipe = dataclasses.replace(own.recipe, ensemble=1, channels=tuple(variant.channels))
         module = MultiObjectiveModule(
             recipe,
             examples,
             seed=own.seed,
             like=own.model,
+            parent=variant.parent,
             reliabilities=own.module.reliabilities(),
         )
         ConvexTrainer(
@@ -150,7 +160,7 @@ class Ablation:
             report=no_report,
             cache=own.cache,
             limits=TrainingLimits(is_over),
-            penalty=penalty,
+            penalty=variant.penalty,
         ).run()
         known = {
             "criterion": recipe.criterion,
@@ -179,6 +189,7 @@ def _parts(report: Mapping[str, Any], channels: Sequence[Channel]) -> dict[str, 
             "interval": parts[part]["interval"],
             "n": parts[part]["n"],
             "tasks": parts[part]["tasks"],
+            "parent": _variant(parts[part]["baselines"].get(_WITHOUT_PARENT), key),
             "channels": {
                 name: {
                     how: _variant(parts[part]["baselines"].get(f"{how} {name}"), key)

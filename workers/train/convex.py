@@ -7,61 +7,57 @@ heads is the fit, and their spread is what the data leave open.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from workers.errors import RewardError
-from workers.models.backbones.linear import LinearBackbone, centred
+from workers.models.backbones.linear import LinearBackbone
 from workers.objectives import Examples
 from workers.schema.task_folds import task_folds
 from workers.train.convex_memory import check_memory
 from workers.train.early_stopping import EarlyStopping
+from workers.train.laplace_draws import draw_heads
 from workers.train.limits import LOG_SECONDS, TrainingStopped
+from workers.train.penalty_choice import (
+    DEFAULT_VARIANCE,
+    PARENT_FACTORS,
+    VARIANCES,
+    ChosenPenalty,
+    HeldOutFit,
+    choose_penalty,
+    describe_choice,
+    lowest_by_factor,
+    spread,
+)
 from workers.train.training import Training
 
-# Standard deviations of the prior of a weight, squared: from all but nothing to be learnt, to all but no penalty.
-VARIANCES = (0.0003, 0.003, 0.03, 0.3, 3.0)
-DEFAULT_VARIANCE = 0.3  # where there are too few tasks to choose by
 _FEWEST_TASKS, _FOLDS, _MOST_CHOOSING = 10, 3, 5_000
 _STEPS, _CHOOSING_STEPS = 200, 60
 _TOLERANCE, _CHOOSING_TOLERANCE = 1e-10, 1e-5
 _LEAST_STEPS = 10  # of the last fit, whatever the budget: weights that mean something
 _NEAR = 2  # stronger penalties that are tried next to the best one
-_DRAW_STEPS, _DRAW_TOLERANCE = 100, 0.02
 
 
 class _BudgetReached(Exception):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenPenalty:
-    """variance: of the prior of a weight, 1 / the ridge penalty."""
-
-    variance: float
-    embedding_weight: float
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOutFit:
-    """A fit without some of the examples, with the penalty that was chosen. held_out: the indices of these."""
-
-    held_out: Sequence[int]
-    embedding_weight: float
-    values: Sequence[Tensor]
-
-
 @dataclass
 class ConvexTrainer(Training):
-    """One fit of one model. step, losses: of L-BFGS, over the whole fit. fold_fits: those that the penalty was chosen
-    by, with the chosen one; none where nothing was chosen. penalty: the one to take; None has it chosen."""
+    """One fit of one model. step, losses: of L-BFGS, over the whole fit.
+
+    penalty: the one to take, and after the run the one that was taken; None has it chosen. fold_fits: those that it was
+    chosen by, with the chosen one. factor_losses: by factor of a parent's weights, the lowest loss on held-out tasks.
+    Both are empty where nothing was chosen, and the first with a parent, the last without.
+    """
 
     fold_fits: Sequence[HeldOutFit] = ()
     penalty: ChosenPenalty | None = None
+    factor_losses: Mapping[float, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.process_group.world_size > 1:
@@ -73,6 +69,8 @@ class ConvexTrainer(Training):
         self.batches: Sequence[Any] = range(_STEPS)
         self._started = self._logged = time.monotonic()
         self._lowest = math.inf  # loss on held-out tasks
+        self._prior_mean, self._factor = torch.zeros((), dtype=torch.double), 0.0
+        self._losses_by_record: dict[ChosenPenalty, Tensor] = {}
 
     @property
     def backbone(self) -> LinearBackbone:
@@ -105,7 +103,7 @@ class ConvexTrainer(Training):
         self.batches = range(self.step)
         event: dict[str, Any] = {"step": self.step, "loss": self.losses[-1] if self.losses else None}
         if len(self.validation):
-            event["validation"] = self._validation(self.validation, range(len(self.validation)))
+            event["validation"] = self._validation(self.validation, range(len(self.validation)))[0]
         self.report(**event, progress={"done": self.step, "total": self.step})
         self.model.eval()
 
@@ -121,17 +119,32 @@ class ConvexTrainer(Training):
         self.module.bootstrap = torch.ones_like(drawn)
         begun, weight = self._values(), self.backbone.embedding_weight
         try:
-            variance = self._choose_variance()
+            self.penalty = self.penalty or self._choose_penalty()
         except _BudgetReached:
             self._set(begun)
-            self.backbone.embedding_weight, variance = weight, DEFAULT_VARIANCE
+            self.penalty = ChosenPenalty(DEFAULT_VARIANCE, weight)
             self.report(
                 message=f"the budget of {self.limits.seconds:g} seconds left no time to choose a penalty"
             )
+        variance, self.backbone.embedding_weight = self.penalty.variance, self.penalty.embedding_weight
+        self._set_prior(self.penalty.factor)
         self.backbone.penalty = 1 / variance
         self._fit(range(len(self.examples)), variance, _STEPS, _TOLERANCE, is_last=True)
         if drawn.shape[1] > 1:
-            self._draw_heads(drawn, variance)
+            draw_heads(
+                self.module,
+                self.backbone,
+                drawn,
+                variance,
+                seed=self.seed,
+                cache=self.cache,
+                check=self._check,
+            )
+
+    def _set_prior(self, factor: float) -> None:
+        """The mean of the weights' prior, for the embedding weight that the backbone has."""
+        if self.backbone.has_parent:
+            self._factor, self._prior_mean = factor, factor * self.backbone.parent_weight()
 
     def set_fit(self, fit: HeldOutFit) -> None:
         """Give the model the weights of this fit."""
@@ -148,7 +161,7 @@ class ConvexTrainer(Training):
 
         tolerance: of the loss, from one step to the next.
         """
-        parameters, weight = self._parameters(), self.backbone.weight
+        parameters = self._parameters()
         ridge = 1 / (variance * len(indices))
         chosen = self.module.choose(indices)
         optimiser = torch.optim.LBFGS(
@@ -166,7 +179,7 @@ class ConvexTrainer(Training):
             nonlocal best
             self._check(has_budget=not is_last or self.step >= _LEAST_STEPS)
             optimiser.zero_grad()
-            value: Tensor = self.module(chosen, len(indices), self.cache) + ridge / 2 * weight.square().sum()
+            value: Tensor = self.module(chosen, len(indices), self.cache) + self._ridge_term(ridge)
             value.backward()
             if is_last:
                 reached = float(value.detach())
@@ -181,6 +194,9 @@ class ConvexTrainer(Training):
             if best is not None:  # not where a line search happened to be
                 self._set(best[1])
             raise
+
+    def _ridge_term(self, ridge: float) -> Tensor:
+        return ridge / 2 * (self.backbone.weight - self._prior_mean).square().sum()
 
     def _log(self, loss: float, steps: int) -> None:
         self.step += 1
@@ -199,25 +215,22 @@ class ConvexTrainer(Training):
         ):
             raise _BudgetReached
 
-    def _choose_variance(self) -> float:
-        """That of the lowest mean loss on held-out tasks. Once a weaker penalty is worse, weaker ones are not tried.
+    def _choose_penalty(self) -> ChosenPenalty:
+        """See `choose_penalty`. Once a weaker penalty is worse, weaker ones are not tried.
 
-        The weight of the embeddings is chosen with it, and the backbone then has it.
+        The weight of the embeddings is chosen with it, without the parent; then how much of the parent is used.
         """
         backbone = self.backbone
-        if self.penalty is not None:
-            backbone.embedding_weight = self.penalty.embedding_weight
-            return self.penalty.variance
         indices = spread(range(len(self.examples)), _MOST_CHOOSING)
         task = [self.examples.items[index].task for index in indices]
         if len(set(task)) < _FEWEST_TASKS:
-            return DEFAULT_VARIANCE
+            return ChosenPenalty(DEFAULT_VARIANCE, backbone.embedding_weight)
         fold_of = task_folds(task, _FOLDS)
         folds = [
             [index for index, own in zip(indices, fold_of, strict=True) if own == fold]
             for fold in range(_FOLDS)
         ]
-        losses: dict[tuple[float, float], float] = {}
+        losses: dict[ChosenPenalty, float] = {}
         begun = self._values()
         variances: Sequence[float] = VARIANCES
         for weight in backbone.embedding_weights:
@@ -225,19 +238,31 @@ class ConvexTrainer(Training):
             found = self._losses_by_variance(folds, begun, variances)
             # With a larger weight, the best penalty is about the same one.
             variances = variances[max(0, variances.index(min(found, key=lambda key: found[key])) - _NEAR) :]
-            losses |= {(weight, variance): loss for variance, loss in found.items()}
+            losses |= {ChosenPenalty(variance, weight): loss for variance, loss in found.items()}
+        if backbone.has_parent:
+            losses |= self._losses_with_parent(folds, begun, min(losses, key=lambda choice: losses[choice]))
+            self.factor_losses = lowest_by_factor(losses)
         for parameter in self._parameters():
             parameter.grad = None
-        backbone.embedding_weight, best = min(losses, key=lambda choice: losses[choice])
+        best = choose_penalty(losses, self._losses_by_record)
         is_hybrid = len(backbone.embedding_weights) > 1
-        tried = ", ".join(
-            f"{1 / variance:g}{f' and {weight:g}' if is_hybrid else ''}: {loss:.4f}"
-            for (weight, variance), loss in losses.items()
-        )
-        chosen = f"ridge penalty {1 / best:g}"
-        chosen += f" and embedding weight {backbone.embedding_weight:g}" if is_hybrid else ""
-        self.report(message=f"{chosen}, by the loss on held-out tasks ({tried})")
+        for message in describe_choice(best, losses, is_hybrid=is_hybrid, has_parent=backbone.has_parent):
+            self.report(message=message)
         return best
+
+    def _losses_with_parent(
+        self, folds: Sequence[Sequence[int]], begun: Sequence[Tensor], best: ChosenPenalty
+    ) -> dict[ChosenPenalty, float]:
+        """With the best embedding weight without a parent, and with the parent's."""
+        backbone = self.backbone
+        losses: dict[ChosenPenalty, float] = {}
+        for weight in sorted({best.embedding_weight, backbone.parent_embedding_weight}):
+            backbone.embedding_weight = weight
+            for factor in PARENT_FACTORS[1:]:
+                self._set_prior(factor)
+                found = self._losses_by_variance(folds, [self._prior_mean, *begun[1:]], VARIANCES)
+                losses |= {ChosenPenalty(variance, weight, factor): loss for variance, loss in found.items()}
+        return losses
 
     def _losses_by_variance(
         self, folds: Sequence[Sequence[int]], begun: Sequence[Tensor], variances: Sequence[float]
@@ -248,16 +273,19 @@ class ConvexTrainer(Training):
         losses: dict[float, float] = {}
         for variance in variances:
             losses[variance] = 0.0
+            by_record = []
             for fold, held_out in enumerate(folds):
                 inside = [index for other in folds if other is not held_out for index in other]
                 self._set(start[fold])
                 self._fit(inside, variance, _CHOOSING_STEPS, _CHOOSING_TOLERANCE)
-                found = self._validation(self.examples, held_out)
+                found, records = self._validation(self.examples, held_out)
                 losses[variance] += found.get("loss", 0.0) * len(held_out) / count
+                by_record.append(records)
                 start[fold] = self._values()  # the next penalty starts from here
-            if losses[variance] < self._lowest:
+            weight = self.backbone.embedding_weight
+            self._losses_by_record[ChosenPenalty(variance, weight, self._factor)] = torch.cat(by_record)
+            if losses[variance] < self._lowest and not self.backbone.has_parent:
                 self._lowest = losses[variance]
-                weight = self.backbone.embedding_weight
                 self.fold_fits = [
                     HeldOutFit(fold, weight, values) for fold, values in zip(folds, start, strict=True)
                 ]
@@ -268,83 +296,13 @@ class ConvexTrainer(Training):
     def _values(self) -> list[Tensor]:
         return [parameter.detach().clone() for parameter in self._parameters()]
 
-    def _validation(self, examples: Examples, indices: Sequence[int]) -> dict[str, float]:
+    def _validation(self, examples: Examples, indices: Sequence[int]) -> tuple[dict[str, float], Tensor]:
+        """Metrics, and what each record adds to the loss."""
         found = self.module.validation_values(examples, indices, self.cache)
         self.module.train()
-        return self.module.validation_metrics([found])[0]
+        return self.module.validation_metrics([found])
 
     def _set(self, values: Sequence[Tensor]) -> None:
         with torch.no_grad():
             for parameter, value in zip(self._parameters(), values, strict=True):
                 parameter.copy_(value)
-
-    def _draw_heads(self, drawn: Tensor, variance: float) -> None:
-        """Deviations with the covariance (H + I / variance)^-1, H the Hessian of the sum of losses at the minimum.
-
-        H^-1 times the gradient of a bootstrap sample's losses has H's part of it, where judgements of an item are drawn
-        together, so that they do not count as so much evidence each.
-        """
-        try:
-            deviations = self._drawn_deviations(drawn, variance)
-        finally:
-            self.backbone.deviations.requires_grad_(False)
-        with torch.no_grad():
-            self.backbone.deviations.copy_(torch.from_numpy(centred(deviations.numpy())))
-            self.backbone.prior.fill_(variance**0.5)
-
-    def _drawn_deviations(self, drawn: Tensor, variance: float) -> Tensor:
-        """[known features, heads, outputs]. Leaves the deviations requiring gradients."""
-        count, heads = len(self.examples), drawn.shape[1]
-        every = self.module.choose(range(count))
-        deviations = self.backbone.deviations.requires_grad_(True)
-
-        def loss_gradient(bootstrap: Tensor, *, create_graph: bool) -> Tensor:
-            """Of each head's sum of losses."""
-            self._check()
-            self.module.bootstrap = bootstrap
-            total = self.module(every, count, self.cache) * (count * heads)
-            (gradient,) = torch.autograd.grad(total, deviations, create_graph=create_graph)
-            return gradient
-
-        gradient = loss_gradient(torch.ones_like(drawn), create_graph=True)
-        bootstrap_gradient = loss_gradient(drawn, create_graph=False)
-        generator = torch.Generator().manual_seed(self.seed)
-        standard = torch.randn(deviations.shape, generator=generator, dtype=torch.double)
-
-        def hessian_product(direction: Tensor) -> Tensor:
-            """Of the losses and the penalty."""
-            self._check()
-            (product,) = torch.autograd.grad(gradient, deviations, direction, retain_graph=True)
-            return product + 1 / variance * direction
-
-        return _conjugate_gradients(
-            hessian_product, bootstrap_gradient - gradient.detach() + standard * variance**-0.5
-        )
-
-
-def _conjugate_gradients(hessian_product: Callable[[Tensor], Tensor], target: Tensor) -> Tensor:
-    """x with hessian_product(x) = target, both [features, heads, outputs], for each head on its own (Hestenes, Stiefel
-    1952)."""
-
-    def dot(first: Tensor, second: Tensor) -> Tensor:
-        return (first * second).sum((0, 2), keepdim=True)
-
-    solution, residual = torch.zeros_like(target), target.clone()
-    direction, size = residual.clone(), dot(target, target)
-    small_enough = _DRAW_TOLERANCE**2 * size
-    for _ in range(_DRAW_STEPS):
-        if bool((size <= small_enough).all()):
-            break
-        product = hessian_product(direction)
-        length = size / dot(direction, product).clamp(min=1e-30)
-        solution, residual = solution + length * direction, residual - length * product
-        new_size = dot(residual, residual)
-        direction, size = residual + new_size / size.clamp(min=1e-30) * direction, new_size
-    return solution
-
-
-def spread(indices: Sequence[int], most: int) -> Sequence[int]:
-    """At most so many of them, from all over."""
-    if len(indices) <= most:
-        return indices
-    return [indices[place * len(indices) // most] for place in range(most)]

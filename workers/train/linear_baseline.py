@@ -18,10 +18,11 @@ from workers.schema.recipe import Recipe
 from workers.schema.recipe_help import Channel
 from workers.schema.records import record_trajectories
 from workers.text import RememberingRenderer, StepTextRenderer
-from workers.train.convex import ConvexTrainer, spread
+from workers.train.convex import ConvexTrainer
 from workers.train.cross_validation import CrossValidation
 from workers.train.events import no_report
 from workers.train.limits import TrainingLimits
+from workers.train.penalty_choice import spread
 
 MAX_RECORDS = 5_000
 STRUCTURE: tuple[Channel, ...] = ("structure", "overlap")  # the hand-made features

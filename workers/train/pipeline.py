@@ -210,6 +210,7 @@ class TrainingPipeline:
             "adversaries": trainer.module.adversaries(),
             "generated": generated,
             "parent": self.config.parent or None,
+            "prior": _prior(trainer),
             "peak_memory": peak_memory(self.device),
         }
         self.events(message="done", progress={"done": len(trainer.batches), "total": len(trainer.batches)})
@@ -434,11 +435,14 @@ class TrainingPipeline:
         """None for a model without channels, and where the budget is used up."""
         if not isinstance(trainer, ConvexTrainer):
             return None
+        parent = None if self.parent is None else self.parent.loaded.model
         seconds = max(_ABLATION_SECONDS, trainer.elapsed)
         if self.budget.seconds is not None:
             seconds = min(seconds, self.budget.seconds)
         self.events(message=f"fitting without each channel, and with each alone, for at most {seconds:.0f} s")
-        found = Ablation(trainer, scorer, splits["test"], splits["validation"], seconds, self.stop).run()
+        found = Ablation(
+            trainer, scorer, splits["test"], splits["validation"], seconds, self.stop, parent
+        ).run()
         self.budget.spend(found["seconds"] if found else 0.0)
         return found
 
@@ -469,3 +473,12 @@ class TrainingPipeline:
     def _check_stop(self) -> None:
         if self.stop():
             raise TrainingStopped
+
+
+def _prior(trainer: Trainer) -> dict[str, Any] | None:
+    """Of a model with the weights of a parent as prior mean: {factor, losses: {factor: loss}}, the losses on held-out
+    tasks of the training split; none for too few tasks to choose by."""
+    if not isinstance(trainer, ConvexTrainer) or not trainer.backbone.has_parent or trainer.penalty is None:
+        return None
+    losses = {f"{factor:g}": loss for factor, loss in trainer.factor_losses.items()}
+    return {"factor": trainer.penalty.factor, "losses": losses}

@@ -80,6 +80,15 @@ def test_labels_and_located_steps_have_their_own() -> None:
     assert set(best["labels"]["values"]) == {"majority", "linear", "structure"}
 
 
+def test_of_single_step_labels_only_labels_have_one() -> None:
+    some = runs("training", 60)
+    labelled = [
+        StepLabelRecord(trajectory=run, labels={0: "good" if n % 2 else "bad"}, annotator="a")
+        for n, run in enumerate(some)
+    ]
+    assert set(best_baselines(labelled, two_models(some), {None})) == {"labels"}
+
+
 def test_values_are_means_over_folds() -> None:
     """A model that is right within folds, and whose fits have offsets that contradict it."""
     some = runs("training", 60)

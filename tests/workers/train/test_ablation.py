@@ -89,10 +89,10 @@ def test_of_a_hybrid_model(run_directory, tiny_encoder) -> None:
 def test_what_is_not_done_in_time_is_named(monkeypatch, run_directory) -> None:
     fitted = ablation.Ablation._fitted
 
-    def late(self, channels, penalty, is_over):
-        if len(channels) == 1:
+    def late(self, variant, is_over):
+        if len(variant.channels) == 1:
             raise TrainingStopped
-        return fitted(self, channels, penalty, is_over)
+        return fitted(self, variant, is_over)
 
     monkeypatch.setattr(ablation.Ablation, "_fitted", late)
     found = train(run_directory(parse_recipe({"backbone": "linear"}), splits=splits(by_word(60))))["ablation"]

@@ -17,13 +17,13 @@ from workers.models import Lineage, load, renderer_of, save
 from workers.models.backbones.design_matrix import FIRST_STRUCTURE, STRUCTURE_SCALE, UNSEEN, DesignMatrix
 from workers.objectives import Examples, collect, collect_training
 from workers.schema import OutcomeRecord, PreferenceRecord, Text, TokenIds, write_records
-from workers.schema.parents import require_parent
 from workers.schema.recipe import parse_recipe, recipe_to_dict
-from workers.train import convex, convex_memory
+from workers.train import convex, convex_memory, laplace_draws
 from workers.train.convex import ConvexTrainer
 from workers.train.convex_memory import fit_bytes
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.penalty_choice import ChosenPenalty
 from workers.train.pipeline import train
 from workers.train.reward_statistics import score_rendered
 
@@ -46,7 +46,7 @@ def prepared(records, *, variance: float | None = 0.1, validation=(), limits=Non
         limits=limits or TrainingLimits(),
     )
     if variance is not None:
-        trainer._choose_variance = lambda: variance  # type: ignore[method-assign]
+        trainer.penalty = ChosenPenalty(variance, trainer.backbone.embedding_weight)
     return trainer, said
 
 
@@ -245,7 +245,7 @@ class TestLimits:
         def end(*_: object) -> None:
             raise ending
 
-        monkeypatch.setattr(convex, "_conjugate_gradients", end)
+        monkeypatch.setattr(laplace_draws, "_conjugate_gradients", end)
         trainer, _ = prepared(noisy(30), ensemble=4, limits=TrainingLimits(seconds=600.0))
         drawn = trainer.module.bootstrap
         with pytest.raises(TrainingStopped) if ending is TrainingStopped else nullcontext():
@@ -343,8 +343,3 @@ class TestModel:
     def test_token_ids_are_refused(self, folder) -> None:
         with pytest.raises(RewardError, match="no tokenizer"):
             load(folder / "model").render(TokenIds((1, 2)))
-
-    def test_a_parent_is_refused(self, folder) -> None:
-        manifest = load(folder / "model").manifest
-        with pytest.raises(RewardError, match="leave the parent out"):
-            require_parent(parse_recipe({"backbone": "linear", "ensemble": 4}), manifest)

@@ -18,14 +18,14 @@ from workers.models.backbones.layer_encoder import middle_layer
 from workers.models.reasons import attribute
 from workers.objectives import Examples, collect_training
 from workers.schema import PreferenceRecord, Text
-from workers.schema.parents import require_parent
 from workers.schema.reasons import WordReason
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.schema.records import record_trajectories
 from workers.schema.storage import read_split
 from workers.text.word_deletion import without_word
-from workers.train.convex import DEFAULT_VARIANCE, ConvexTrainer
+from workers.train.convex import ConvexTrainer
 from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.penalty_choice import DEFAULT_VARIANCE
 from workers.train.pipeline import train
 from workers.train.reward_statistics import reward_statistics, score_rendered
 
@@ -225,10 +225,6 @@ class TestModel:
         for reason in words:
             (without,) = model.score([model.render(without_word(content, reason.text))])
             assert reason.by == pytest.approx((whole.raw - without.raw) / model.std, abs=1e-5)
-
-    def test_a_parent_is_refused(self, recipe, trained) -> None:
-        with pytest.raises(RewardError, match="a hybrid model is fitted in seconds"):
-            require_parent(recipe, load(trained / "model").manifest)
 
 
 def _reward_of_training(model, folder) -> dict[str, float]:

@@ -20,6 +20,7 @@ from workers.train.learnt_reliability import (
     needs_estimate,
 )
 from workers.train.limits import TrainingStopped
+from workers.train.penalty_choice import ChosenPenalty
 from workers.train.pipeline import train
 
 pytestmark = [pytest.mark.ml, pytest.mark.usefixtures("without_linear_baseline")]
@@ -157,7 +158,7 @@ def test_a_linear_run_estimates_them_by_one_head_within_its_budget(learnt_run, m
     config = json.loads((folder / "config.json").read_text()) | {"budget": {"seconds": 1200}}
     (folder / "config.json").write_text(json.dumps(config))
     trainers: list[ConvexTrainer] = []
-    monkeypatch.setattr(ConvexTrainer, "_choose_variance", lambda self: 0.3)
+    monkeypatch.setattr(ConvexTrainer, "_choose_penalty", lambda self: ChosenPenalty(0.3, 0.0))
     run = ConvexTrainer.run
     monkeypatch.setattr(ConvexTrainer, "run", lambda self: (trainers.append(self), run(self))[1])
     report = train(folder)

@@ -23,6 +23,9 @@ class Backbone(nn.Module, ABC):
     width: int
     renderer: Renderer
     in_bfloat16: bool = False
+    sets_heads: ClassVar[bool] = (
+        False  # whether its heads are fixed (`set_heads`), so that none are inherited
+    )
 
     @property
     def shares(self) -> bool:

@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from workers.errors import RewardError
+from workers.models.backbones.base import Backbone
 from workers.models.backbones.chunk_encoder import EmbeddingCache, embed_ahead, embed_chunks, hidden_size
 from workers.models.backbones.design_matrix import FIRST_EMBEDDING, DesignMatrix, Floats
 from workers.models.backbones.layer_encoder import LayerEncoder, middle_layer
@@ -77,9 +79,26 @@ class HybridBackbone(LinearBackbone):
         yield from super().encode_ahead(batch, cache)
 
     def scaled(self, weights: Tensor) -> Tensor:
+        return self._times_embeddings(weights, self.embedding_weight)
+
+    def unscaled(self, weights: Tensor) -> Tensor:
+        return self._times_embeddings(weights, 1 / self.embedding_weight if self.embedding_weight else 0.0)
+
+    def _times_embeddings(self, weights: Tensor, factor: float) -> Tensor:
         is_embedding = (self.columns >= FIRST_EMBEDDING).cpu()
-        scale = 1.0 + (self.embedding_weight - 1.0) * is_embedding.to(weights.dtype)
+        scale = 1.0 + (factor - 1.0) * is_embedding.to(weights.dtype)
         return weights * scale.view(-1, *[1] * (weights.ndim - 1))
+
+    def inherit(self, parent: Backbone) -> None:
+        assert isinstance(parent, HybridBackbone)
+        theirs, own = parent.encoder, self.encoder
+        if (theirs.layer, theirs.hidden) != (own.layer, own.hidden):
+            raise RewardError(
+                f"the parent reads layer {theirs.layer} of its encoder ({theirs.hidden} numbers), this model layer "
+                f"{own.layer} ({own.hidden}); train without a parent once.",
+                pointer="/parent",
+            )
+        super().inherit(parent)
 
     def step_embeddings(
         self, batch: Sequence[HybridTexts], *, cache: EmbeddingCache | None = None

@@ -45,6 +45,15 @@ class Readout:
     def width(self) -> int:
         return self.heads * self.outputs
 
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """[outputs]: what each is, and of what."""
+        labels, criteria = (
+            [(kind, name) for name in names]
+            for kind, names in (("label", self.labels), ("criterion", self.criteria))
+        )
+        return [("reward", ""), *labels, *criteria]
+
 
 class LinearBackbone(Backbone):
     """cumulative: a state tells the sum over all steps so far, as the aggregation `value` needs it; else of its step.
@@ -56,10 +65,12 @@ class LinearBackbone(Backbone):
     """
 
     kind = "linear"
+    sets_heads = True
     channels: tuple[Channel, ...] = ()  # that it reads; all of them for none
     penalty = 0.0  # of the weights' squares, chosen in training
     # What embeddings are multiplied by, chosen in training too; only a hybrid model has any.
     embedding_weight = 0.0
+    parent_embedding_weight = 0.0
 
     def __init__(
         self, renderer: StepTextRenderer, readout: Readout, *, cumulative: bool, columns: Tensor | None = None
@@ -72,6 +83,8 @@ class LinearBackbone(Backbone):
         self.deviations: Tensor
         self.prior: Tensor
         self.register_buffer("prior", torch.zeros((), dtype=torch.double))
+        self._parent_columns = torch.empty(0, dtype=torch.long)
+        self._parent_weight = torch.zeros(0, readout.outputs, dtype=torch.double)
         self._set_columns(torch.empty(0, dtype=torch.long) if columns is None else columns)
         self.intercept = nn.Parameter(torch.zeros(readout.outputs, dtype=torch.double))
 
@@ -103,18 +116,48 @@ class LinearBackbone(Backbone):
         heads.requires_grad_(False).double()
 
     def prepare_with(self, rendered: Sequence[StepTexts], cache: DesignMatrix) -> None:
-        """Weights, 0 at first, for the features that these have."""
+        """Weights, 0 at first, for the features that these have, or a parent."""
         if not len(self.columns):
-            columns = cache.columns(rendered)
+            columns = np.union1d(cache.columns(rendered), self._parent_columns.numpy())
             if self.channels:
                 columns = columns[is_in_channels(columns, self.channels)]
             self._set_columns(torch.from_numpy(columns))
 
+    def restore(self, other: "LinearBackbone") -> None:
+        """Compute what the other one does: take all of its weights."""
+        self._set_columns(other.columns)
+        self.load_state_dict(other.state_dict(), strict=True)
+        self.penalty, self.embedding_weight = other.penalty, other.embedding_weight
+        self.channels = other.channels
+
     def inherit(self, parent: Backbone) -> None:
+        """Its weights become a prior mean (`parent_weight`), before `prepare_with`. Outputs are matched by name; those
+        that the parent does not have, and the intercept, have none."""
         assert isinstance(parent, LinearBackbone)
-        self._set_columns(parent.columns)
-        self.load_state_dict(parent.state_dict(), strict=True)
-        self.penalty, self.embedding_weight = parent.penalty, parent.embedding_weight
+        self._parent_columns = parent.columns.cpu()
+        self.parent_embedding_weight = parent.embedding_weight
+        weight = parent.scaled(parent.weight.detach().cpu())
+        self._parent_weight = torch.zeros(len(weight), self.readout.outputs, dtype=torch.double)
+        theirs = {name: place for place, name in enumerate(parent.readout.names)}
+        for place, name in enumerate(self.readout.names):
+            if name in theirs:
+                self._parent_weight[:, place] = weight[:, theirs[name]]
+
+    @property
+    def has_parent(self) -> bool:
+        return bool(self._parent_weight.any())
+
+    def parent_weight(self) -> Tensor:
+        """[known features, outputs]: the weights with which it would score as the parent, but for an intercept; 0
+        without a parent."""
+        found = torch.zeros_like(self.weight)
+        columns = self.columns.cpu()
+        place = torch.searchsorted(columns, self._parent_columns).clamp(max=max(0, len(columns) - 1))
+        is_known = (
+            columns[place] == self._parent_columns if len(columns) else torch.zeros(0, dtype=torch.bool)
+        )
+        found[place[is_known]] = self._parent_weight[is_known].to(found)
+        return self.unscaled(found)
 
     def new_cache(self, max_bytes: int) -> DesignMatrix:
         return DesignMatrix()
@@ -150,6 +193,10 @@ class LinearBackbone(Backbone):
 
     def scaled(self, weights: Tensor) -> Tensor:
         """[known features, ...]: weights, each times what its feature is multiplied by."""
+        return weights
+
+    def unscaled(self, weights: Tensor) -> Tensor:
+        """The inverse of `scaled`; 0 of a feature that is multiplied by 0."""
         return weights
 
     def _read(self, rows: DesignRows) -> Tensor:
