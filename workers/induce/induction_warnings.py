@@ -12,8 +12,7 @@ from workers.induce.grounding import Evidence
 from workers.induce.induction_files import Aspect, Comment
 from workers.induce.metric_classifier import InducedMetrics
 from workers.induce.metric_names import content_words
-from workers.induce.side_classifier import mentioned_sides
-from workers.induce.step_features import DoubleArray
+from workers.induce.step_features import IndexArray
 
 _LONG_COMMENT = 20_000  # characters from which there is a warning
 _MIN_CONTENT_WORDS = 2  # of a point that names a behaviour
@@ -67,37 +66,55 @@ def warn_of_metrics(evidence: Evidence, induced: InducedMetrics, names: Sequence
         "of them: it does not distinguish trajectories, and the figures below do not count it."
         for place in sorted(induced.refused)
     ]
-    low = information_interval(evidence, induced)[0]
-    if low <= 0:
+    interval = ranking_interval(evidence, induced)
+    if interval is not None and interval[0] <= 0.5:
         found.append(
-            "The comments say little about these trajectories: on tasks that are left out, verdicts predict what a "
-            "comment mentions no better than how often each metric is mentioned. Ask for comments on single steps, "
-            "or on more trajectories."
+            "The comments say little about these trajectories: for comments on other tasks, the steps do not show "
+            "which trajectories will be mentioned with which metric. Verdicts follow how often each metric is "
+            "mentioned. Ask for comments on single steps, or on more trajectories."
         )
     return found
 
 
-def information_interval(evidence: Evidence, induced: InducedMetrics) -> tuple[float, float]:
-    """95 % interval, over trajectories, of the log-likelihood that verdicts add to the sides' frequencies.
+def ranking_interval(evidence: Evidence, induced: InducedMetrics) -> tuple[float, float] | None:
+    """95 % interval, over trajectories, of the probability that a trajectory whose comments express a side of a metric
+    is ranked above one whose comments do not; 0.5 by chance. None where no comment expresses what another task's does.
 
-    In nats for each trajectory that was commented on: of whether each side is mentioned, each task judged without its
-    own comments.
+    By words alone: clusters are made of steps too, so that the cluster of a point is no news of its step.
     """
-    sides = induced.clusters.sides
-    rows = np.concatenate([side.rows for side in sides])
-    commented = np.unique(evidence.trajectory[rows])
-    mentioned = mentioned_sides(evidence, sides)[commented]
+    commented, expressed = _expressed_sides(evidence, induced)
     probabilities = induced.classifier.probabilities(evidence.steps, evidence.tasks)[commented]
-    usual = (mentioned.sum(axis=0) + 1) / (len(commented) + 2)
-    gains = (_log_likelihood(mentioned, probabilities) - _log_likelihood(mentioned, usual)).sum(axis=1)
-    draws = np.random.default_rng(0).integers(len(gains), size=(_DRAWS, len(gains)))
-    low, high = np.quantile(gains[draws].mean(axis=1), [0.025, 0.975])
+    sums, counts = np.zeros(len(commented)), np.zeros(len(commented))
+    for side in range(expressed.shape[1]):
+        yes = expressed[:, side]
+        if yes.any() and not yes.all():
+            others = np.sort(probabilities[~yes, side])
+            places = sum(others.searchsorted(probabilities[yes, side], at) for at in ("left", "right"))
+            sums[yes] += places / (2 * len(others))
+            counts[yes] += 1
+    if not counts.any():
+        return None
+    draws = np.random.default_rng(0).integers(len(commented), size=(_DRAWS, len(commented)))
+    drawn = counts[draws].sum(axis=1)
+    means = sums[draws].sum(axis=1)[drawn > 0] / drawn[drawn > 0]
+    low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)
 
 
-def _log_likelihood(mentioned: NDArray[np.bool_], probabilities: DoubleArray) -> DoubleArray:
-    found: DoubleArray = np.log(np.where(mentioned, probabilities, 1 - probabilities) + 1e-12)
-    return found
+def _expressed_sides(evidence: Evidence, induced: InducedMetrics) -> tuple[IndexArray, NDArray[np.bool_]]:
+    """The trajectories with comments; [trajectories, sides], whether a point is similar to an example of another
+    task."""
+    clusters = induced.clusters
+    rows = np.concatenate([side.rows for side in clusters.sides])
+    signs = np.array([evidence.aspects[row].sign for row in rows])
+    tasks = np.array([evidence.tasks[number] for number in evidence.trajectory])
+    commented, place = np.unique(evidence.trajectory[rows], return_inverse=True)
+    expressed = np.zeros((len(commented), len(clusters.sides)), dtype=bool)
+    for number, side in enumerate(clusters.sides):
+        is_similar = evidence.text[rows] @ side.vectors.T >= clusters.similarity
+        is_similar &= tasks[rows][:, None] != tasks[side.examples][None]
+        expressed[place[is_similar.any(axis=1) & (signs == side.sign)], number] = True
+    return commented, expressed
 
 
 def _reads_as_english(text: str) -> bool:

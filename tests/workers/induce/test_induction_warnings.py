@@ -7,8 +7,8 @@ from tests.workers.induce.synthetic_evidence import evidence
 from workers.induce.comment_points import CommentPoint
 from workers.induce.grounding import Evidence
 from workers.induce.induction_files import Comment
-from workers.induce.induction_warnings import information_interval, warn_of_comments, warn_of_metrics
-from workers.induce.metric_classifier import InducedMetrics, induce_from_groups
+from workers.induce.induction_warnings import ranking_interval, warn_of_comments, warn_of_metrics
+from workers.induce.metric_classifier import InducedMetrics, induce_from_groups, induce_metrics
 
 
 def by_behaviour(known: Evidence, truth: list[int]) -> InducedMetrics:
@@ -28,15 +28,22 @@ def shuffled(known: Evidence) -> Evidence:
 def test_comments_that_say_nothing_of_the_steps() -> None:
     known, truth = evidence(trajectories=80)
     told = by_behaviour(known, truth)
-    assert information_interval(known, told)[0] > 0.5
+    interval = ranking_interval(known, told)
+    assert interval is not None and interval[0] > 0.75
     assert warn_of_metrics(known, told, list("abcd")) == []
     noise = shuffled(known)
     untold = by_behaviour(noise, truth)
-    low, high = information_interval(noise, untold)
-    assert low <= 0
-    assert high < 0.5
+    interval = ranking_interval(noise, untold)
+    assert interval is not None and interval[0] <= 0.5
     warnings = " ".join(warn_of_metrics(noise, untold, list("abcd")))
     assert "The comments say little about these trajectories" in warnings
+
+
+def test_clusters_made_of_the_steps_are_no_news_of_them() -> None:
+    noise = shuffled(evidence(trajectories=80)[0])
+    induced = induce_metrics(noise, np.arange(len(noise.aspects)), (6,))
+    interval = ranking_interval(noise, induced)
+    assert interval is not None and interval[0] <= 0.5
 
 
 def test_a_metric_that_applies_to_all_is_named() -> None:
