@@ -102,6 +102,7 @@ class TestWhole:
             "adversaries": [],
             "reliabilities": None,
             "parent": None,
+            "prior": None,
             "generated": {},
             "skipped": {},
             "steps": 12,
