@@ -105,7 +105,13 @@ def test_from_a_project_to_an_endpoint(
     report = trained["report"]
     assert {"annotators", "preference", "calibration", "length_correlation", "seconds"} <= set(report)
     assert {"accuracy", "interval", "n", "baselines", "log_loss"} <= set(report["preference"])
-    assert set(report["preference"]["baselines"]) == {"longer", "shorter", "fewer_steps", "linear", "structure"}
+    assert set(report["preference"]["baselines"]) == {
+        "longer",
+        "shorter",
+        "fewer_steps",
+        "linear",
+        "structure",
+    }
     assert report["preference"]["n"] == 9
     assert {"leave_one_out", "interval", "model", "difference", "difference_interval"} <= set(
         report["annotators"]
