@@ -19,7 +19,7 @@ def test_a_check_runs_on_a_cpu(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["two_ranks", "throughput"])
+@pytest.mark.parametrize("name", [pytest.param("two_ranks", marks=pytest.mark.long), "throughput"])
 def test_a_check_that_needs_processes_or_trl_runs_on_a_cpu(name: str) -> None:
     (found,) = run_checks("cpu", TINY, [name])
     assert found.verdict == "passed", found.text

@@ -193,7 +193,7 @@ def test_memory_that_runs_out_in_one_rank_of_a_sharded_model(run_directory, with
     assert losses[0] and losses[1] == pytest.approx(losses[0], abs=1e-5)
 
 
-@pytest.mark.parametrize("sharding", ["never", "always"])
+@pytest.mark.parametrize("sharding", [pytest.param("never", marks=pytest.mark.long), "always"])
 def test_with_dropout_a_resumed_run_has_the_losses_of_an_uninterrupted_one(folder, recipe, sharding) -> None:
     values = recipe_to_dict(replace(recipe, sharding=sharding))
     found = run_two(
