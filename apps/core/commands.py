@@ -198,4 +198,5 @@ class CommandProgress:
     def line(self, note: str = "") -> None:
         self._printed = time.monotonic()
         of = f"/{self.total}" if self.total is not None else ""
-        self._command.stderr.write(f"{self.label}: {self.done}{of} {note}".rstrip(), _plain)
+        count = "" if note and not self.done and not of else f"{self.done}{of} "
+        self._command.stderr.write(f"{self.label}: {count}{note}".rstrip(), _plain)

@@ -10,8 +10,7 @@ from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import list_dataset_versions
 from apps.training import recipes
-from apps.training.models import RewardModel
-from apps.training.recipes import OWN
+from apps.training.models import OWN, RewardModel
 from apps.training.selectors import possible_parents
 from apps.training.services import MAX_SEED
 from apps.training.tracker_options import MAX_PROJECT_LENGTH

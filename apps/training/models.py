@@ -8,6 +8,8 @@ from apps.core.jobs.job_queue import Job
 from apps.datasets.models import DatasetVersion
 from apps.training.report import Measure, measures
 
+OWN = "own"  # stored as the name of a recipe that has none
+
 
 class Recipe(models.Model):
     """A named recipe of a project; built-in recipes are files."""
@@ -46,6 +48,11 @@ class TrainingRun(Job):
 
     def __str__(self) -> str:
         return f"run {self.pk} of {self.recipe_name}"
+
+    @property
+    def recipe_title(self) -> str:
+        """For pages."""
+        return "custom recipe" if self.recipe_name == OWN else self.recipe_name
 
     @property
     def measure(self) -> Measure | None:

@@ -9,8 +9,8 @@ from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
 from apps.core.version_names import check_slug
 from apps.datasets.models import DatasetVersion
+from apps.training.models import OWN, RewardModel, TrainingRun
 from apps.training.models import Recipe as NamedRecipe
-from apps.training.models import RewardModel, TrainingRun
 from apps.training.pretrained import check_names, with_names
 from workers.errors import RewardError
 from workers.schema.builtin_recipes import AUTO, builtin_recipes, searched_recipe
@@ -26,7 +26,6 @@ _OBJECTIVE_OF = {
     "step": "process",
     "outcome": "outcome",
 }
-OWN = "own"  # the name of a recipe that has none
 _DECIDING = ("objective", "backbone", "decoder", "lora_rank", "heads_only")  # on which other defaults depend
 
 

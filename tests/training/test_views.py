@@ -269,3 +269,8 @@ class TestSeveralRuns:
 def with_accuracy(report: dict | None, accuracy: float) -> dict:
     assert report is not None
     return report | {"preference": report["preference"] | {"accuracy": accuracy}}
+
+
+def test_a_recipe_without_a_name_is_called_a_custom_one() -> None:
+    assert TrainingRun(recipe_name="own").recipe_title == "custom recipe"
+    assert TrainingRun(recipe_name="bradley-terry").recipe_title == "bradley-terry"

@@ -22,7 +22,7 @@ from apps.training.curves import chart_in_words, curves, messages, overlaid_curv
 from apps.training.estimate import estimate
 from apps.training.forms import RunForm
 from apps.training.groups import by_seed, differences, side_by_side
-from apps.training.models import TrainingRun
+from apps.training.models import OWN, TrainingRun
 from apps.training.pretrained import with_names
 from apps.training.report import report_context
 from apps.training.run_trackers import seconds_to_end
@@ -135,7 +135,7 @@ def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
         recipe = recipes.as_toml(recipes.fine_tuning_recipe(model))
         return {
             "parent": parent,
-            "recipe": recipes.OWN,
+            "recipe": OWN,
             "toml": recipe,
             "dataset": request.GET.get("dataset"),
         }
@@ -145,7 +145,7 @@ def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
     options = TrackerOptions.read(run.tracker_options)
     return {
         "dataset": run.dataset_version_id,
-        "recipe": recipes.OWN,
+        "recipe": OWN,
         "toml": recipes.as_toml(with_names(run.recipe)),
         "name": run.model_name,
         "parent": run.parent_id,
