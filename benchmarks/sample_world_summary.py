@@ -73,7 +73,7 @@ def _annotator_summary(by_seed: list[dict[str, dict[str, Any]]]) -> dict[str, An
     for reference in ("clean", "without"):
         lost = _gain(by_seed, "annotators", reference, "equal")
         share = back["difference"] / lost["difference"] if lost["difference"] > 0 else None
-        noise[f"lost_beside_{reference}"] = lost
+        noise[f"lost_compared_with_{reference}"] = lost
         noise[f"restored_of_{reference}"] = share
     return noise | {"learnt_gains": back}
 
@@ -122,8 +122,8 @@ def summary_lines(found: dict[str, Any]) -> Iterator[str]:
     yield f"over {found['seeds']} seeds, against the hidden reward on held-out tasks"
     for name, one in found.get("objectives", {}).items():
         gain = one.get("joint_gains")
-        beside = f"; joint has {_points(gain)} more" if gain else ""
-        yield f"    {name}: {_percent(one)}{beside}"
+        advantage = f"; joint has {_points(gain)} more" if gain else ""
+        yield f"    {name}: {_percent(one)}{advantage}"
     if "credit" in found:
         yield "credit, Spearman's with the true one"
     for name, one in found.get("credit", {}).items():
@@ -144,7 +144,7 @@ def _annotator_lines(noise: dict[str, Any]) -> Iterator[str]:
     for reference in ("clean", "without"):
         share = noise[f"restored_of_{reference}"]
         said = "nothing was lost" if share is None else f"{share:.0%} restored"
-        yield f"    beside {reference}, lost {_points(noise[f'lost_beside_{reference}'])}: {said}"
+        yield f"    compared with {reference}, lost {_points(noise[f'lost_compared_with_{reference}'])}: {said}"
 
 
 def _percent(one: dict[str, Any]) -> str:

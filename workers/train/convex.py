@@ -20,7 +20,7 @@ from workers.objectives import Examples
 from workers.schema.task_folds import task_folds
 from workers.train.convex_memory import check_memory
 from workers.train.early_stopping import EarlyStopping
-from workers.train.laplace_draws import draw_heads
+from workers.train.laplace_draws import LaplaceDraws
 from workers.train.limits import LOG_SECONDS, TrainingStopped
 from workers.train.penalty_choice import (
     DEFAULT_VARIANCE,
@@ -131,14 +131,8 @@ class ConvexTrainer(Training):
         self.backbone.penalty = 1 / variance
         self._fit(range(len(self.examples)), variance, _STEPS, _TOLERANCE, is_last=True)
         if drawn.shape[1] > 1:
-            draw_heads(
-                self.module,
-                self.backbone,
-                drawn,
-                variance,
-                seed=self.seed,
-                cache=self.cache,
-                check=self._check,
+            LaplaceDraws(self.module, self.backbone, variance, self.seed, self.cache, self._check).draw_heads(
+                drawn
             )
 
     def _set_prior(self, factor: float) -> None:

@@ -1,6 +1,7 @@
 """Draws from the Laplace approximation of the posterior of a linear model's weights (MacKay 1992)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,69 +13,61 @@ from workers.train.multi_objective import MultiObjectiveModule
 _STEPS, _TOLERANCE = 100, 0.02
 
 
-def draw_heads(
-    module: MultiObjectiveModule,
-    backbone: LinearBackbone,
-    drawn: Tensor,
-    variance: float,
-    *,
-    seed: int,
-    cache: Any,
-    check: Callable[[], None],
-) -> None:
-    """Give the heads deviations with the covariance (H + I / variance)^-1, H the Hessian of the sum of losses at the
-    minimum, where the module is.
+@dataclass(frozen=True)
+class LaplaceDraws:
+    """variance: of the prior of a weight. check: called between passes; may raise to stop."""
 
-    H^-1 times the gradient of a bootstrap sample's losses has H's part of it, where judgements of an item are drawn
-    together, so that they do not count as so much evidence each. drawn: [examples, heads], the bootstrap samples.
-    check: called between passes; may raise to stop. Leaves its own bootstrap sample in the module.
-    """
-    try:
-        deviations = _drawn_deviations(module, backbone, drawn, variance, seed=seed, cache=cache, check=check)
-    finally:
-        backbone.deviations.requires_grad_(False)
-    with torch.no_grad():
-        backbone.deviations.copy_(torch.from_numpy(centred(deviations.numpy())))
-        backbone.prior.fill_(variance**0.5)
+    module: MultiObjectiveModule
+    backbone: LinearBackbone
+    variance: float
+    seed: int
+    cache: Any
+    check: Callable[[], None]
 
+    def draw_heads(self, drawn: Tensor) -> None:
+        """Give the heads deviations with the covariance (H + I / variance)^-1, H the Hessian of the sum of losses at
+        the minimum, where the module is.
 
-def _drawn_deviations(
-    module: MultiObjectiveModule,
-    backbone: LinearBackbone,
-    drawn: Tensor,
-    variance: float,
-    *,
-    seed: int,
-    cache: Any,
-    check: Callable[[], None],
-) -> Tensor:
-    """[known features, heads, outputs]. Leaves the deviations requiring gradients."""
-    count, heads = len(module.examples), drawn.shape[1]
-    every = module.choose(range(count))
-    deviations = backbone.deviations.requires_grad_(True)
+        H^-1 times the gradient of a bootstrap sample's losses has H's part of it, where judgements of an item are drawn
+        together, so that they do not count as so much evidence each. drawn: [examples, heads], the bootstrap samples.
+        Leaves its own bootstrap sample in the module.
+        """
+        try:
+            deviations = self._deviations(drawn)
+        finally:
+            self.backbone.deviations.requires_grad_(False)
+        with torch.no_grad():
+            self.backbone.deviations.copy_(torch.from_numpy(centred(deviations.numpy())))
+            self.backbone.prior.fill_(self.variance**0.5)
 
-    def loss_gradient(bootstrap: Tensor, *, create_graph: bool) -> Tensor:
+    def _deviations(self, drawn: Tensor) -> Tensor:
+        """[known features, heads, outputs]. Leaves those of the backbone requiring gradients."""
+        deviations = self.backbone.deviations.requires_grad_(True)
+        gradient = self._loss_gradient(torch.ones_like(drawn), create_graph=True)
+        bootstrap_gradient = self._loss_gradient(drawn, create_graph=False)
+        generator = torch.Generator().manual_seed(self.seed)
+        standard = torch.randn(deviations.shape, generator=generator, dtype=torch.double)
+
+        def hessian_product(direction: Tensor) -> Tensor:
+            """Of the losses and the penalty."""
+            self.check()
+            (product,) = torch.autograd.grad(gradient, deviations, direction, retain_graph=True)
+            return product + 1 / self.variance * direction
+
+        return _conjugate_gradients(
+            hessian_product, bootstrap_gradient - gradient.detach() + standard * self.variance**-0.5
+        )
+
+    def _loss_gradient(self, bootstrap: Tensor, *, create_graph: bool) -> Tensor:
         """Of each head's sum of losses."""
-        check()
-        module.bootstrap = bootstrap
-        total = module(every, count, cache) * (count * heads)
-        (gradient,) = torch.autograd.grad(total, deviations, create_graph=create_graph)
+        self.check()
+        self.module.bootstrap = bootstrap
+        count = len(self.module.examples)
+        total = self.module(self.module.choose(range(count)), count, self.cache) * (
+            count * bootstrap.shape[1]
+        )
+        (gradient,) = torch.autograd.grad(total, self.backbone.deviations, create_graph=create_graph)
         return gradient
-
-    gradient = loss_gradient(torch.ones_like(drawn), create_graph=True)
-    bootstrap_gradient = loss_gradient(drawn, create_graph=False)
-    generator = torch.Generator().manual_seed(seed)
-    standard = torch.randn(deviations.shape, generator=generator, dtype=torch.double)
-
-    def hessian_product(direction: Tensor) -> Tensor:
-        """Of the losses and the penalty."""
-        check()
-        (product,) = torch.autograd.grad(gradient, deviations, direction, retain_graph=True)
-        return product + 1 / variance * direction
-
-    return _conjugate_gradients(
-        hessian_product, bootstrap_gradient - gradient.detach() + standard * variance**-0.5
-    )
 
 
 def _conjugate_gradients(hessian_product: Callable[[Tensor], Tensor], target: Tensor) -> Tensor:

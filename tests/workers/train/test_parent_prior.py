@@ -43,8 +43,8 @@ def fitted(records, *, parent=None, penalty=None, like=None, **values) -> tuple[
 def turned(records) -> list[PreferenceRecord]:
     """The same comparisons with the other winner."""
     return [
-        PreferenceRecord(a=one.a, b=one.b, choice="b" if one.choice == "a" else "a", annotator="ann")
-        for one in records
+        PreferenceRecord(a=record.a, b=record.b, choice="b" if record.choice == "a" else "a", annotator="ann")
+        for record in records
     ]
 
 
@@ -72,11 +72,13 @@ class TestFit:
         backbone = child.backbone
         weight = backbone.weight.detach().numpy()[:, 0]
         sides = [
-            backbone.design_rows([backbone.renderer.render(getattr(one, side)) for one in records]).matrix
+            backbone.design_rows(
+                [backbone.renderer.render(getattr(record, side)) for record in records]
+            ).matrix
             for side in "ab"
         ]
         difference = (sides[0] - sides[1]).toarray()
-        wins = np.array([one.choice == "a" for one in records])
+        wins = np.array([record.choice == "a" for record in records])
         p = 1 / (1 + np.exp(-difference @ weight))
         gradient = difference.T @ (p - wins)
         mean = 0.5 * backbone.parent_weight().detach().numpy()[:, 0]
@@ -152,10 +154,10 @@ class TestChoice:
 def log_loss(trainer: ConvexTrainer, records) -> float:
     render = trainer.backbone.renderer.render
     first, second = (
-        score_rendered(trainer.model, [render(getattr(one, side)) for one in records]).raw.numpy()
+        score_rendered(trainer.model, [render(getattr(record, side)) for record in records]).raw.numpy()
         for side in "ab"
     )
-    sign = np.array([1 if one.choice == "a" else -1 for one in records])
+    sign = np.array([1 if record.choice == "a" else -1 for record in records])
     return float(np.logaddexp(0, -sign * (first - second)).mean())
 
 
