@@ -272,6 +272,10 @@ def _check(recipe: Recipe) -> None:
             "backbone 'hybrid'.",
             pointer="/channels",
         )
+    if len(set(recipe.channels)) < len(recipe.channels):
+        raise RewardError(
+            f"channels names one twice: {', '.join(recipe.channels)}; name each once.", pointer="/channels"
+        )
     if recipe.search:
         _check_search(recipe)
     if recipe.folds == 1:

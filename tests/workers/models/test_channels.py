@@ -57,6 +57,9 @@ def test_channels_in_recipes() -> None:
     with pytest.raises(RewardError, match="has no encoder") as error:
         parse_recipe({"backbone": "linear", "channels": ["words", "embedding"]})
     assert error.value.pointer == "/channels"
+    with pytest.raises(RewardError, match="names one twice: words, words") as error:
+        parse_recipe({"backbone": "linear", "channels": ["words", "words"]})
+    assert error.value.pointer == "/channels"
     with pytest.raises(RewardError, match="has no effect"):
         parse_new_recipe({"channels": ["words"]})
     with pytest.raises(RewardError):
