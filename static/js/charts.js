@@ -64,10 +64,22 @@ function band(series, color) {
 const DASHES = ["solid", "dashed", "dotted", [8, 3, 2, 3]]; // so that colour is never alone
 const SHAPES = ["circle", "triangle", "rect", "diamond"];
 
-function option(data, t) {
+// Of the legend at this width in pixels, so that long names do not lie over the chart.
+function legendLines(data, width) {
+  const names = data.kind && data.series.length > 1 ? data.series.map((one) => one.name) : [];
+  let lines = 1, used = 0;
+  for (const name of names) {
+    const needed = 30 + 6 * name.length;
+    if (used && used + needed > width) { lines += 1; used = 0; }
+    used += needed;
+  }
+  return lines;
+}
+
+function option(data, t, width) {
   const shared = {
     color: t.series, textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: t.ink }, animationDuration: 250,
-    grid: { left: 8, right: 16, top: 36, bottom: data.x?.name ? 36 : 12, containLabel: true },
+    grid: { left: 8, right: 16, top: 19 + 17 * legendLines(data, width), bottom: data.x?.name ? 36 : 12, containLabel: true },
     // Drawn, not HTML: the page allows no inline styles, and what people wrote stays text.
     tooltip: { renderMode: "richText", trigger: data.kind === "scatter" ? "item" : "axis", backgroundColor: t.surface, borderColor: t.line, textStyle: { color: t.ink, fontSize: 12 }, confine: true },
     legend: { top: 0, right: 0, icon: "roundRect", itemWidth: 14, itemHeight: 3, textStyle: { color: t.quiet } },
@@ -95,9 +107,12 @@ export async function draw(element) {
   if (!chart) {
     chart = echarts.init(element, null, { renderer: "svg" });
     drawn.set(element, chart);
-    new ResizeObserver(() => chart.resize()).observe(element);
+    new ResizeObserver(() => {
+      chart.resize();
+      draw(element);
+    }).observe(element);
   }
-  chart.setOption(option(data, tokens()), true);
+  chart.setOption(option(data, tokens(), element.clientWidth), true);
 }
 
 function drawAll() {
