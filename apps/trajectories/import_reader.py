@@ -105,7 +105,7 @@ class ImportReader:
         """NaN and infinities are no JSON: null stands for them, and they are counted."""
         if record.error is not None or _is_finite(record.document):
             return record
-        return replace(record, document=self._finite(record.document, ""))
+        return replace(record, document=self._finite(record.document, ""), is_edited=True)
 
     def _finite(self, value: Any, path: str) -> Any:
         if isinstance(value, float):

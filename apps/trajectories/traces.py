@@ -25,8 +25,8 @@ from apps.accounts.models import Project
 from apps.core.database.outage import is_outage
 from apps.trajectories import formats, services
 from apps.trajectories.field_coverage import FieldCounts
-from apps.trajectories.formats import otel
 from apps.trajectories.formats.record import Record, encoded
+from apps.trajectories.formats.tracing import otel
 from apps.trajectories.import_reader import ImportReader, read_import_records
 from apps.trajectories.models import Trace, TraceSpan
 from workers.errors import InvalidRecord

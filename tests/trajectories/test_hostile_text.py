@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from apps.trajectories.formats import swe_agent
+from apps.trajectories.formats.benchmarks import swe_agent
 from apps.trajectories.rendering import marked, message_html, one_page, output_html, safe
 from apps.trajectories.rendering.code import LANGUAGES, code_html, language_of
 from apps.trajectories.rendering.markdown import markdown_html

@@ -63,9 +63,11 @@ class Step(Record, frozen=True, kw_only=True):
 
     `environment` is only for observations that no step caused. extra["source_index"] keeps the source's own index.
     features: one row of numbers for numeric trajectories (observation and action), else None.
+    speaker: who spoke, where several agents or people share a source: the name that the log gives them.
     """
 
     source: Source
+    speaker: str | None = None
     message: tuple[Part, ...] = ()
     reasoning: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
@@ -123,7 +125,8 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")  # keys sorted: their ord
 
 
 def _content(step: Step) -> tuple[Any, ...]:
-    return (step.source, step.message, step.reasoning, step.tool_calls, step.observation, step.features)
+    content = (step.source, step.message, step.reasoning, step.tool_calls, step.observation, step.features)
+    return content if step.speaker is None else (*content, step.speaker)
 
 
 class Judgement(Record, frozen=True, kw_only=True):

@@ -7,22 +7,14 @@ from typing import Any, Protocol
 from apps.core.errors import DomainError
 from apps.trajectories.field_coverage import PathPatterns
 from apps.trajectories.formats import (
-    agent_reward_bench,
-    agentrx,
     atif,
-    autolibra,
-    gymnasium,
-    inspect,
-    mini_swe_agent,
-    mint,
-    openai,
-    otel,
-    prompt_response,
-    swe_agent,
-    tape,
-    tau2,
-    tau_bench,
-    who_and_when,
+    benchmarks,
+    chat,
+    coding_agents,
+    computer_use,
+    data_rows,
+    frameworks,
+    tracing,
 )
 from apps.trajectories.formats.record import Record
 from workers.errors import InvalidRecord
@@ -76,24 +68,16 @@ def _format(name: str, title: str, module: Any) -> Format:
 
 # In the order they are tried: the most particular first.
 FORMATS = {
-    format.name: format
-    for format in (
-        _format("atif", "ATIF 1.4 to 1.8", atif),
-        _format("agentrx", "AgentRx's tau-bench runs", agentrx),
-        _format("tau-bench", "tau-bench results", tau_bench),
-        _format("otel", "OpenTelemetry GenAI spans (OTLP JSON)", otel),
-        _format("tau2", "tau2-bench results", tau2),
-        _format("swe-agent", "SWE-agent .traj", swe_agent),
-        _format("mini-swe-agent", "mini-swe-agent .traj.json", mini_swe_agent),
-        _format("inspect", "Inspect logs", inspect),
-        _format("mint", "MINT", mint),
-        _format("who-and-when", "Who&When failure logs", who_and_when),
-        _format("gymnasium", "Gymnasium and Minari episodes", gymnasium),
-        _format("autolibra", "AutoLibra's folder of instances, as an archive", autolibra),
-        _format("tape", "BrowserGym tapes of AgentLab and TapeAgents", tape),
-        _format("agent-reward-bench", "AgentRewardBench", agent_reward_bench),
-        _format("openai", "OpenAI chat messages", openai),
-        _format("prompt-response", "prompt and response", prompt_response),
+    name: _format(name, title, module)
+    for name, title, module in (
+        ("atif", "ATIF 1.4 to 1.8", atif),
+        *benchmarks.FORMATS,
+        *tracing.FORMATS,
+        *coding_agents.FORMATS,
+        *frameworks.FORMATS,
+        *computer_use.FORMATS,
+        *data_rows.FORMATS,
+        *chat.FORMATS,
     )
 }
 AUTO = "auto"

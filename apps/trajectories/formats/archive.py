@@ -227,10 +227,8 @@ class _Archive:
                 yield Record(number, pointer=at, error=error)
                 continue
             for record in cut(io.BytesIO(content)):
-                yield self._with_pictures(
-                    Record(number, record.raw, record.document, at + record.pointer, record.error),
-                    entry.filename,
-                )
+                placed = replace(record, line=number, pointer=at + record.pointer, source=entry.filename)
+                yield self._with_pictures(placed, entry.filename)
         for entry in entries:
             name = entry.filename.lower()
             is_media = name.endswith(MEDIA_SUFFIXES) and not _is_of_system(name)
@@ -239,7 +237,8 @@ class _Archive:
 
     def _with_pictures(self, record: Record, folder: str) -> Record:
         try:
-            return replace(record, document=self._pictures.embed_images(record.document, folder))
+            document = self._pictures.embed_images(record.document, folder)
+            return replace(record, document=document, is_edited=document is not record.document)
         except InvalidRecord as error:
             return replace(record, document=None, error=error)
 

@@ -10,7 +10,8 @@ from workers.errors import InvalidRecord
 @dataclass(frozen=True, slots=True)
 class Record:
     """line: where it begins, from 1. pointer: its place in the whole document. error: why there is no `document`.
-    skipped: why it is no record, such as a file of an archive that is not read."""
+    skipped: why it is no record, such as a file of an archive that is not read. source: the file of an archive or
+    folder that it is from. is_edited: whether `document` is something else than `raw` says, such as with pictures."""
 
     line: int
     raw: bytes = b""
@@ -18,6 +19,8 @@ class Record:
     pointer: str = ""
     error: InvalidRecord | None = None
     skipped: str = ""
+    source: str = ""
+    is_edited: bool = False
 
 
 def encoded(document: Any) -> bytes:

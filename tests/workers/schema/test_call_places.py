@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apps.datasets.exports.conversations import conversation_messages
-from apps.trajectories.formats import openai
+from apps.trajectories.formats.chat import openai
 from apps.trajectories.openai_documents import to_document
 from workers.errors import InvalidRecord
 from workers.schema import (

@@ -14,7 +14,7 @@ from apps.annotation.feedback.readers.trajectory_files import read_trajectory_fi
 from apps.annotation.feedback_types.comment import CommentValue
 from apps.annotation.feedback_types.step import StepValue
 from apps.trajectories.field_coverage import PathPatterns
-from apps.trajectories.formats import agentrx
+from apps.trajectories.formats.benchmarks import agentrx
 from workers.errors import InvalidRecord
 from workers.schema import Anchor, Trajectory
 from workers.schema.decode import optional_str, require_list, require_object

@@ -12,7 +12,7 @@ from apps.annotation.feedback.readers.row_coverage import RowFields
 from apps.annotation.feedback.readers.trajectory_files import read_trajectory_files, step_of
 from apps.annotation.feedback_types.comment import CommentValue
 from apps.trajectories.field_coverage import PathPatterns
-from apps.trajectories.formats import autolibra
+from apps.trajectories.formats.benchmarks import autolibra
 from workers.errors import InvalidRecord
 from workers.schema import Anchor, Trajectory
 from workers.schema.decode import optional_str, require_list, require_object

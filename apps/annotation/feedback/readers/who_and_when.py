@@ -14,7 +14,7 @@ from apps.annotation.feedback_types.comment import CommentValue
 from apps.annotation.feedback_types.step import StepValue
 from apps.core.number_parsing import whole_number
 from apps.trajectories.field_coverage import PathPatterns
-from apps.trajectories.formats import who_and_when
+from apps.trajectories.formats.benchmarks import who_and_when
 from workers.errors import InvalidRecord
 from workers.schema import Anchor
 from workers.schema.decode import optional_str

@@ -10,7 +10,7 @@ Pictures are named by their file, and taken from the same archive where there is
 from dataclasses import dataclass, field
 from typing import Any
 
-from apps.trajectories.formats.browser import called, is_call, seen
+from apps.trajectories.formats.benchmarks.browser import called, is_call, seen
 from apps.trajectories.formats.fields import read_id
 from workers.errors import InvalidRecord
 from workers.schema import (

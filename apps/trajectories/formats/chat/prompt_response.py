@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from apps.trajectories.formats.openai import READ as CHAT_READ
-from apps.trajectories.formats.openai import common, with_system
+from apps.trajectories.formats.chat.openai import READ as CHAT_READ
+from apps.trajectories.formats.chat.openai import common, with_system
 from workers.schema import Trajectory, from_prompt_response
 from workers.schema.decode import require_object
 from workers.schema.messages import build_trajectory

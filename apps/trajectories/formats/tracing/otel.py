@@ -13,11 +13,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from apps.trajectories.field_coverage import FieldUse, PathPatterns, lost_fields
-from apps.trajectories.formats import otel_messages
-from apps.trajectories.formats.otel_conversation import conversation
-from apps.trajectories.formats.otel_spans import Span, convention, packed, read_spans, tells, unpacked
 from apps.trajectories.formats.record import Record, encoded, too_large
 from apps.trajectories.formats.stated import call_metrics, run_facts
+from apps.trajectories.formats.tracing import otel_messages
+from apps.trajectories.formats.tracing.otel_conversation import conversation
+from apps.trajectories.formats.tracing.otel_spans import Span, convention, packed, read_spans, tells, unpacked
 from workers.errors import InvalidRecord
 from workers.schema import Step, Task, Trajectory, clean, from_messages
 from workers.schema.decode import require_list, require_object

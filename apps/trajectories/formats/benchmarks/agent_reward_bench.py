@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from apps.trajectories.formats.browser import called, seen
+from apps.trajectories.formats.benchmarks.browser import called, seen
 from workers.schema import ObservationResult, Part, Step, Task, Trajectory, clean
 from workers.schema.decode import finite, optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory

@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from apps.trajectories.formats import tau_bench
+from apps.trajectories.formats.benchmarks import tau_bench
 from workers.schema import Trajectory
 
 SIGN = "an object with `task_id` and a `traj` whose messages have an `index`"

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apps.trajectories.formats import otel_messages
-from apps.trajectories.formats.otel_messages import Message
-from apps.trajectories.formats.otel_spans import Span
+from apps.trajectories.formats.tracing import otel_messages
+from apps.trajectories.formats.tracing.otel_messages import Message
+from apps.trajectories.formats.tracing.otel_spans import Span
 from workers.schema.messages import decode_arguments
 
 Key = tuple[Any, ...]

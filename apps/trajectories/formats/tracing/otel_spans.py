@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from apps.core.number_parsing import whole_number
-from apps.trajectories.formats import otel_messages
+from apps.trajectories.formats.tracing import otel_messages
 from workers.errors import InvalidRecord
 from workers.schema.decode import require_list, require_object
 from workers.schema.patterns import TextPattern

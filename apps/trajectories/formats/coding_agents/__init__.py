@@ -1,0 +1,5 @@
+"""Sessions of coding agents."""
+
+from typing import Any
+
+FORMATS: tuple[tuple[str, str, Any], ...] = ()
