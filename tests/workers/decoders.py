@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import trl
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     AutoModel,
@@ -90,11 +89,6 @@ def tokenizer(
     return PreTrainedTokenizerFast(
         tokenizer_object=made, chat_template=template, additional_special_tokens=MARKS[3:], **given
     )
-
-
-def template(name: str) -> str:
-    """One of the chat templates that TRL comes with."""
-    return (Path(trl.__file__).parent / "chat_templates" / f"{name}.jinja").read_text(encoding="utf-8")
 
 
 def base_model(config: PreTrainedConfig, *, seed: int = 0) -> Any:

@@ -18,8 +18,9 @@ import openai
 import pytest
 import torch
 
+from benchmarks.chat_templates import template_text
 from tests.rewards.wire.reading_model import ReadingModel
-from tests.workers.decoders import template, tokenizer
+from tests.workers.decoders import tokenizer
 from tests.workers.engine.fakes import FakeModel
 
 pytestmark = pytest.mark.ml
@@ -128,7 +129,7 @@ def test_openrlhf_with_a_templated_prompt(service, endpoint, key, of_turns, load
     agent.logger = types.SimpleNamespace(info=print)
     url = f"{service.url}/compat/openrlhf/{endpoint}/get_reward?key={key}"
     executor = agent.SingleTurnAgentExecutor(remote_rm_url=[url])
-    prompt = tokenizer(template("qwen3")).apply_chat_template(
+    prompt = tokenizer(template_text("qwen3")).apply_chat_template(
         TURNS, tokenize=False, add_generation_prompt=True
     )
     asked = executor._fetch_rewards_via_http([f"{prompt}{RESPONSE}<|im_end|>"], [prompt], [""])
@@ -179,7 +180,7 @@ def test_verl_reward_loop_with_several_turns(service, endpoint, key, of_turns, l
     """From the tokens of a roll-out and the messages of its row, which it renders by the reward model's template."""
     loop = load_peer("verl", "experimental/reward_loop/reward_loop.py", "ray", "omegaconf", "tensordict")
     worker = loop.RewardLoopWorker.__new__(loop.RewardLoopWorker)
-    named, made = types.SimpleNamespace, tokenizer(template("qwen3"), eos_token="<|im_end|>")
+    named, made = types.SimpleNamespace, tokenizer(template_text("qwen3"), eos_token="<|im_end|>")
     reward_model = named(rollout=named(name="vllm"), model_path=f"/models/{endpoint}")
     worker.config = named(reward=named(reward_model=reward_model))
     worker.input_tokenizer = worker.reward_model_tokenizer = made

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from touchstone_client import trl_reward
 
+from benchmarks.chat_templates import template_text
 from tests.grpo import grpo_config
-from tests.workers.decoders import save_decoder, template
+from tests.workers.decoders import save_decoder
 
 pytestmark = [pytest.mark.ml, pytest.mark.slow]
 
@@ -35,7 +36,7 @@ def test_a_grpo_trainer_with_tools_trains_on_the_rewards(
     from trl import GRPOTrainer
 
     shape = {"max_position_embeddings": 4096}  # TRL leaves out a result that does not fit
-    folder = save_decoder(tmp_path / "policy", "qwen3", template=template("qwen3"), shape=shape)
+    folder = save_decoder(tmp_path / "policy", "qwen3", template=template_text("qwen3"), shape=shape)
     asked = [{"role": "user", "content": "Where is my order 1007?"}]
     config = grpo_config(
         tmp_path / "out",

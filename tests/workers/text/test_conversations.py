@@ -1,11 +1,9 @@
 """From trajectories to a chat template's tokens, over the templates of many models."""
 
-from pathlib import Path
-
 import pytest
-import trl
 
-from tests.workers.decoders import CHATML, template, tokenizer
+from benchmarks.chat_templates import TEMPLATES, template_text
+from tests.workers.decoders import CHATML, tokenizer
 from workers.errors import RewardError
 from workers.schema import (
     Features,
@@ -20,7 +18,6 @@ from workers.schema import (
 )
 from workers.text import ConversationRenderer, template_fingerprint
 
-TEMPLATES = sorted(path.stem for path in (Path(trl.__file__).parent / "chat_templates").glob("*.jinja"))
 # The families the design names, in the form whose turns stay as they were.
 APPEND_ONLY = ["llama3", "llama3_1", "qwen2_5", "gemma", "gemma3", "deepseekv3", "llava_next"]
 
@@ -47,7 +44,9 @@ def trajectory(steps=STEPS) -> Trajectory:
 
 
 def renderer(name: str | None = None, max_tokens: int = 4096, **fields) -> ConversationRenderer:
-    return ConversationRenderer(tokenizer(CHATML if name is None else template(name), **fields), max_tokens)
+    return ConversationRenderer(
+        tokenizer(CHATML if name is None else template_text(name), **fields), max_tokens
+    )
 
 
 def text_of(conversation_renderer: ConversationRenderer, ids) -> str:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.workers.decoders import CHATML, template, tokenizer
+from benchmarks.chat_templates import template_text
+from tests.workers.decoders import CHATML, tokenizer
 from workers.engine.group_cuts import cut_groups_alike
 from workers.schema import ScoreInput, Task, Text, Trajectory, from_messages, parse_item
 from workers.text import ConversationRenderer
@@ -12,7 +13,7 @@ WORDS = "hello the order was sent or lost, a refund is good and bad; "
 
 
 def renderer(max_tokens: int = 400, name: str | None = None) -> ConversationRenderer:
-    return ConversationRenderer(tokenizer(CHATML if name is None else template(name)), max_tokens)
+    return ConversationRenderer(tokenizer(CHATML if name is None else template_text(name)), max_tokens)
 
 
 def answered(prompt: str, answer: str) -> Trajectory:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.decoders import template, tokenizer
+from benchmarks.chat_templates import template_text
+from tests.workers.decoders import tokenizer
 from workers.errors import RewardError
 from workers.schema.chat_text import FORMATS, read_pair, read_whole
 from workers.text.policy_format import policy_format
@@ -21,7 +22,7 @@ def test_families_by_name() -> None:
 
 
 def test_a_folder_of_a_known_family(tmp_path: Path) -> None:
-    tokenizer(template("gemma3")).save_pretrained(tmp_path)
+    tokenizer(template_text("gemma3")).save_pretrained(tmp_path)
     assert policy_format(str(tmp_path)) is FORMATS["gemma"]
 
 
