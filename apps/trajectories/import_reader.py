@@ -13,6 +13,7 @@ from apps.trajectories import field_coverage, formats, writer
 from apps.trajectories.field_coverage import FieldCounts, FieldUse
 from apps.trajectories.formats.record import Record, encoded
 from apps.trajectories.formats.stream import read_records
+from apps.trajectories.formats.unknown_file import UnknownFile
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory, clean
 from workers.schema.decode import escape
@@ -21,17 +22,22 @@ from workers.schema.tool_results import ORPHAN
 
 @dataclass(slots=True)
 class ImportReader:
-    """Reads records of one format, or of the format detected from the first readable record.
+    """Reads records of one format, or of the format that each file looks like: records before the first one that is
+    recognised (a header, a summary) wait for it.
 
-    dropped: fields that are in no trajectory. kept: fields that no one is shown, in `extra` or the metadata.
+    format: asked for, or the first that was detected. dropped: fields that are in no trajectory. kept: fields that no
+    one is shown, in `extra` or the metadata.
     """
 
     format: formats.Format | None
     detected: bool = False
     compressor: zstandard.ZstdCompressor = field(default_factory=lambda: zstandard.ZstdCompressor(level=3))
-    gathered: formats.Gatherer | None = None
     dropped: FieldCounts = field(default_factory=FieldCounts)
     kept: FieldCounts = field(default_factory=FieldCounts)
+    _gathered: dict[str, formats.Gatherer] = field(default_factory=dict)
+    _unknown: UnknownFile = field(default_factory=UnknownFile)
+    _of_source: formats.Format | None = None
+    _source: str = ""
 
     def prepare(self, record: Record) -> writer.PreparedTrajectory:
         """Raises InvalidRecord with the pointer into the whole document."""
@@ -42,51 +48,46 @@ class ImportReader:
             raise error.at(record.pointer) from None
         except RecursionError:
             raise InvalidRecord("nested too deeply to be read.", pointer=record.pointer) from None
+        format = self._format_of(record)
         for use in uses:
             if use.use == "dropped":
-                self.dropped.add(self._source_path(use.path), use.reason)
+                self.dropped.add(_source_path(format, use.path), use.reason)
             elif use.use == "kept":
-                self.kept.add(self._source_path(use.path), use.reason or field_coverage.KEPT)
+                self.kept.add(_source_path(format, use.path), use.reason or field_coverage.KEPT)
         if orphans := sum(ORPHAN in step.extra for step in trajectory.steps):
             self.kept.add("", field_coverage.ORPHANS, orphans)
         return prepared
 
     def parts(self, record: Record) -> Iterator[Record]:
         """A record for each trajectory of a record: itself, where its format holds one a document; none yet where
-        others may belong to it."""
+        others may belong to it, or where its file is not recognised yet."""
         if record.skipped:
             self.dropped.add(record.pointer, record.skipped)
             return
-        try:
-            record = self._with_finite_numbers(record)
-            format = None if record.error is not None else self._format_of(record)
-            if format is not None and format.gather is not None:
-                self.gathered = self.gathered or format.gather(settings.MAX_RECORD_BYTES)
-                self.gathered.add(record)
-                return
-            if format is None or format.split is None:
-                yield record
-                return
-            parts = list(format.split(record.document))
-            if len(parts) == 1 and parts[0][1] is record.document:
-                yield record  # with its own bytes
-                return
-            for path in field_coverage.uncovered(record.document, [document for _, document in parts]):
-                self.dropped.add(path, field_coverage.OF_NO_TRAJECTORY)
-            for pointer, document in parts:
-                yield Record(record.line, encoded(document), document, record.pointer + pointer)
-        except InvalidRecord as error:
-            yield Record(record.line, record.raw, pointer=record.pointer, error=error)
+        if record.source != self._source:
+            yield from self._end_of_file()
+            self._source = record.source
+        if record.error is not None:
+            yield record
+            return
+        record = self._with_finite_numbers(record)
+        format = self._detected(record.document)
+        if format is None:
+            self._unknown.add(record)
+            return
+        for waiting in self._unknown.taken():
+            yield from self._split(waiting, format)
+        yield from self._split(record, format)
 
     def rest(self) -> Iterator[Record]:
-        """After the last record: what was gathered."""
-        if self.gathered is None:
-            return
-        for record in self.gathered.records():
-            if record.skipped:
-                self.dropped.add(record.pointer, record.skipped)
-            else:
-                yield record
+        """After the last record: what was gathered, and what was not recognised."""
+        yield from self._end_of_file()
+        for name, gathered in self._gathered.items():
+            for record in gathered.records():
+                if record.skipped:
+                    self.dropped.add(record.pointer, record.skipped)
+                else:
+                    yield from self._split_gathered(replace(record, format=name))
 
     def read(self, record: Record) -> Trajectory:
         return self.read_fields(record)[0]
@@ -100,6 +101,57 @@ class ImportReader:
         document, _ = clean(record.document)  # as what is in the trajectory
         uses = field_coverage.field_uses(document, trajectory, format.patterns)
         return field_coverage.keep_unread(trajectory, uses)
+
+    def format_name(self, record: Record) -> str:
+        """Of the format that a record is read by."""
+        return self._format_of(record).name
+
+    def _detected(self, document: Any) -> formats.Format | None:
+        """The format of the file that is read now: asked for, or found by this document or an earlier one."""
+        if self.format is not None and not self.detected:
+            return self.format
+        if self._of_source is None and (found := formats.find(document)) is not None:
+            self._of_source = found
+            if self.format is None:
+                self.format, self.detected = found, True
+        return self._of_source
+
+    def _end_of_file(self) -> Iterator[Record]:
+        error = self._unknown.error()
+        if error is not None:
+            yield error
+        self._unknown, self._of_source = UnknownFile(), None
+
+    def _split(self, record: Record, format: formats.Format) -> Iterator[Record]:
+        record = replace(record, format=format.name)
+        try:
+            if format.gather is not None:
+                if format.name not in self._gathered:
+                    self._gathered[format.name] = format.gather(settings.MAX_RECORD_BYTES)
+                self._gathered[format.name].add(record)
+            else:
+                yield from self._divided(record, format)
+        except InvalidRecord as error:
+            yield Record(record.line, record.raw, pointer=record.pointer, error=error)
+
+    def _split_gathered(self, record: Record) -> Iterator[Record]:
+        try:
+            yield from [record] if record.error else self._divided(record, self._format_of(record))
+        except InvalidRecord as error:
+            yield Record(record.line, record.raw, pointer=record.pointer, error=error)
+
+    def _divided(self, record: Record, format: formats.Format) -> Iterator[Record]:
+        if format.split is None:
+            yield record
+            return
+        parts = list(format.split(record.document))
+        if len(parts) == 1 and parts[0][1] is record.document:
+            yield record  # with its own bytes
+            return
+        for path in field_coverage.uncovered(record.document, [document for _, document in parts]):
+            self.dropped.add(path, field_coverage.OF_NO_TRAJECTORY)
+        for pointer, document in parts:
+            yield replace(record, raw=encoded(document), document=document, pointer=record.pointer + pointer)
 
     def _with_finite_numbers(self, record: Record) -> Record:
         """NaN and infinities are no JSON: null stands for them, and they are counted."""
@@ -119,16 +171,18 @@ class ImportReader:
             return [self._finite(item, f"{path}/*") for item in value]
         return value
 
-    def _source_path(self, path: str) -> str:
-        """Of a field of one of the documents that a file was split into, where it stands in the file."""
-        places = self.format.places if self.format else {}
-        top = f"/{path.split('/')[1]}" if path else ""
-        return places.get(top, top) + path[len(top) :]
-
     def _format_of(self, record: Record) -> formats.Format:
+        if record.format:
+            return formats.FORMATS[record.format]
         if self.format is None:
             self.format, self.detected = formats.detect(record.document), True
         return self.format
+
+
+def _source_path(format: formats.Format, path: str) -> str:
+    """Of a field of one of the documents that a file was split into, where it stands in the file."""
+    top = f"/{path.split('/')[1]}" if path else ""
+    return format.places.get(top, top) + path[len(top) :]
 
 
 def read_import_records(

@@ -95,8 +95,9 @@ def import_trajectories(
         for chunk in chunks:
             for line, error in chunk.bad:
                 result.reject(line, error)
-            if chunk.good and reader.format is not None and (keep_good or not result.rejected):
-                _write(project, reader.format.name, chunk.good, result)
+            if keep_good or not result.rejected:
+                for name, good in chunk.good.items():
+                    _write(project, name, good, result)
             done += chunk.read
             progress(done)
             bounds.check()
@@ -119,22 +120,24 @@ def import_trajectories(
 
 @dataclass(slots=True)
 class _Chunk:
-    """read: how many records it was made of."""
+    """good: by the name of their format. read: how many records it was made of."""
 
-    good: list[writer.PreparedTrajectory] = field(default_factory=list)
+    good: dict[str, list[writer.PreparedTrajectory]] = field(default_factory=dict)
     bad: list[tuple[int, InvalidRecord]] = field(default_factory=list)
     read: int = 0
     size: int = 0
 
     @property
     def is_full(self) -> bool:
-        return max(self.read, len(self.good)) >= _CHUNK or self.size >= _CHUNK_BYTES
+        return max(self.read, sum(map(len, self.good.values()))) >= _CHUNK or self.size >= _CHUNK_BYTES
 
     def add(self, reader: ImportReader, part: Record) -> None:
         try:
-            self.good.append(reader.prepare(part))
+            prepared = reader.prepare(part)
         except InvalidRecord as error:
             self.bad.append((part.line, error))
+        else:
+            self.good.setdefault(reader.format_name(part), []).append(prepared)
 
 
 def _chunks(reader: ImportReader, records: Iterable[Record]) -> Iterator[_Chunk]:

@@ -15,6 +15,7 @@ from apps.trajectories.formats import (
     data_rows,
     frameworks,
     tracing,
+    unknown_file,
 )
 from apps.trajectories.formats.record import Record
 from workers.errors import InvalidRecord
@@ -92,19 +93,17 @@ def by_name(name: str) -> Format | None:
     return FORMATS[name]
 
 
+def find(document: Any) -> Format | None:
+    """The format that a decoded document looks like, if it looks like one."""
+    return next((format for format in FORMATS.values() if format.sniff(document)), None)
+
+
 def detect(document: Any) -> Format:
     """The format a decoded document looks like. Raises InvalidRecord."""
-    for format in FORMATS.values():
-        if format.sniff(document):
-            return format
-    has = f"an object with the keys {_listed(document)}" if isinstance(document, dict) else "no object"
-    signs = "; ".join(f"{format.name}: {format.sign}" for format in FORMATS.values())
-    raise InvalidRecord(f"cannot detect the format: it is {has}. Supported are {signs}.")
-
-
-def _listed(document: dict[str, Any]) -> str:
-    keys = [repr(key[:40]) for key in document]
-    return ", ".join(keys[:8]) + (", ..." if len(keys) > 8 else "") if keys else "(none)"
+    found = find(document)
+    if found is None:
+        raise InvalidRecord(unknown_file.unrecognised([document], 1))
+    return found
 
 
 def table() -> str:

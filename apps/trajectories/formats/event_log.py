@@ -8,7 +8,6 @@ from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from apps.trajectories.formats.record import Record, encoded, too_large
-from workers.errors import InvalidRecord
 
 _IN_MEMORY = 16 * 2**20
 _Place = tuple[int, int]
@@ -17,21 +16,20 @@ _Place = tuple[int, int]
 @dataclass(slots=True)
 class _Run:
     """line: of the first event. places: offset and length of each event as it was sent, and of what is read instead
-    where that is something else. error: of an event that could not be read."""
+    where that is something else."""
 
     line: int
     is_list: bool = False
     size: int = 0
     places: list[tuple[_Place, _Place | None]] = field(default_factory=list)
-    error: tuple[int, InvalidRecord] | None = None
 
 
 class EventLog:
     """Takes in events and gives a record for each run: a list of its events in their order, whose own bytes are theirs
-    as JSON lines. A record that is a list already is a run of its own.
+    as JSON lines. A record that is a list already is a run of its own; one that could not be read is not in it.
 
-    key: the run that an event belongs to, None where it is the run of the event before in its file; runs of several
-    files of an archive are one where the keys are equal. limit: bytes that a run may have.
+    key: the run that an event belongs to, None where it is the run of the event before in its file or array; runs
+    of several files of an archive are one where the keys are equal. limit: bytes that a run may have.
     """
 
     def __init__(self, limit: int, *, key: Callable[[Any], str | None]) -> None:
@@ -41,17 +39,12 @@ class EventLog:
         self._last, self._source = "", ""
 
     def add(self, record: Record) -> None:
-        found = None
-        if record.error is None:
-            found = self._name_of(record.document)
-        if found is None and record.source != self._source:
-            found = f"file {record.source}"
-        self._last, self._source = self._last if found is None else found, record.source
+        name = self._name_of(record.document)
+        if name is None and (record.source != self._source or _begins_array(record)):
+            name = f"file {len(self._runs)}"
+        self._last, self._source = self._last if name is None else name, record.source
         run = self._runs.setdefault(self._last, _Run(record.line, is_list=isinstance(record.document, list)))
-        if record.error is not None:
-            run.error = run.error or (record.line, record.error)
-        else:
-            self._append(run, record)
+        self._append(run, record)
 
     def _name_of(self, document: Any) -> str | None:
         if isinstance(document, list):
@@ -61,9 +54,7 @@ class EventLog:
 
     def records(self) -> Iterator[Record]:
         for run in self._runs.values():
-            if run.error is not None:
-                yield Record(run.error[0], error=run.error[1])
-            elif run.size > self._limit:
+            if run.size > self._limit:
                 yield Record(run.line, error=too_large(self._limit))
             else:
                 sent = [self._read(*place) for place, _ in run.places]
@@ -90,6 +81,11 @@ class EventLog:
     def _read(self, offset: int, length: int) -> bytes:
         self._file.seek(offset)
         return self._file.read(length)
+
+
+def _begins_array(record: Record) -> bool:
+    """Whether it is the first element of an array, of which a file may have several."""
+    return record.pointer.rpartition("/")[2] == "0"
 
 
 def event_log(key: Callable[[Any], str | None] = lambda event: None) -> Callable[[int], EventLog]:
