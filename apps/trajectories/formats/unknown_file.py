@@ -137,9 +137,7 @@ def _nearest(keys: frozenset[str]) -> tuple[_Shape, list[str]]:
     """The shape with most keys alike, and these keys of the document."""
 
     def alike(shape: _Shape) -> list[str]:
-        return sorted(
-            key for key in keys if get_close_matches(str(key).lower(), shape.keys, n=1, cutoff=0.85)
-        )
+        return [key for key in looked_at if process.extractOne(key.lower(), shape.keys, score_cutoff=_ALIKE)]
 
     looked_at = sorted(key for key in keys if len(key) <= _LONGEST_KEY)[:_MOST_KEYS]
     found = max(_SHAPES, key=lambda shape: len(alike(shape)))
