@@ -35,8 +35,8 @@ COLUMNS = {
     ),
     "trajectories_document": "trajectory_id, data",
     "trajectories_step": (
-        "trajectory_id, index, agent_step, source, message, reasoning, tool_calls, observation, features, reward,"
-        " metrics, extra"
+        "trajectory_id, index, agent_step, source, speaker, message, reasoning, tool_calls, observation, features,"
+        " reward, metrics, extra"
     ),
     "trajectories_searchtext": "trajectory_id, words",
 }

@@ -80,7 +80,8 @@ def step_fingerprint(step: Step) -> Any:
     """The content of a step, without ids and notes that differ between equal steps."""
     calls = tuple((call.name, call.arguments_text) for call in step.tool_calls)
     results = tuple(_parts(result.content) for result in step.observation)
-    return step.source, _parts(step.message), step.reasoning, calls, results, step.features
+    said = (step.source, step.speaker, _parts(step.message), step.reasoning)
+    return *said, calls, results, step.features
 
 
 def _parts(parts: Sequence[Part]) -> Any:

@@ -108,10 +108,13 @@ class TrajectoryFact(models.Model):
 class Step(models.Model):
     """One turn; the columns are those of workers.schema.Step. agent_step counts agent steps only, from 0."""
 
+    SPEAKER_LENGTH = 200
+
     trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="steps")
     index = models.PositiveIntegerField()
     agent_step = models.PositiveIntegerField(null=True)
     source = models.CharField(max_length=11)
+    speaker = models.CharField(max_length=SPEAKER_LENGTH, null=True)
     message = OrderedJSONField(default=list)
     reasoning = models.TextField(null=True)
     tool_calls = OrderedJSONField(default=list)
@@ -133,6 +136,13 @@ class Step(models.Model):
                 | (~models.Q(source="agent") & models.Q(agent_step__isnull=True)),
                 name="step_agent_index",
             ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["speaker", "trajectory"],
+                condition=models.Q(speaker__isnull=False),
+                name="step_speaker",
+            )
         ]
 
     def __str__(self) -> str:

@@ -152,7 +152,9 @@ def without_added(steps: Sequence[Step], added: Any, *, pointer: str) -> tuple[S
         elif message in followers and out:
             out[-1] = replace(out[-1], observation=(*out[-1].observation, result))
         elif message in environment:
-            out.append(Step(source="environment", observation=(result,), extra=step.extra))
+            out.append(
+                Step(source="environment", speaker=step.speaker, observation=(result,), extra=step.extra)
+            )
         else:
             out.append(_without_ids(step, message, given))
     return tuple(out)

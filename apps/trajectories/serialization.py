@@ -43,11 +43,16 @@ def check_lengths(trajectory: schema.Trajectory) -> None:
         limit = limits.get(what, _TEXT_LIMIT)
         if len(text) > limit:
             raise InvalidRecord(f"the {what} has {len(text)} characters; the limit is {limit}.")
+    longest = max((len(step.speaker) for step in trajectory.steps if step.speaker), default=0)
+    if longest > models.Step.SPEAKER_LENGTH:
+        limit = models.Step.SPEAKER_LENGTH
+        raise InvalidRecord(f"the name of a speaker has {longest} characters; the limit is {limit}.")
 
 
 def step_columns(step: schema.Step) -> tuple[Any, ...]:
-    """message, reasoning, tool_calls, observation, features, reward, metrics, extra; JSON already encoded."""
+    """speaker, message, reasoning, tool_calls, observation, features, reward, metrics, extra; JSON encoded."""
     return (
+        step.speaker,
         encode_json(step.message) if step.message else "[]",
         step.reasoning,
         encode_json(step.tool_calls) if step.tool_calls else "[]",
@@ -101,6 +106,7 @@ def to_schema(row: models.Trajectory, steps: Sequence[models.Step]) -> schema.Tr
 def to_step(row: models.Step) -> schema.Step:
     return schema.Step(
         source=row.source,  # type: ignore[arg-type]
+        speaker=row.speaker,
         message=convert(row.message, _PARTS) if row.message else (),
         reasoning=row.reasoning,
         tool_calls=convert(row.tool_calls, _CALLS) if row.tool_calls else (),

@@ -37,7 +37,7 @@ class TrajectoryValues:
         self._keep(task.metadata)
         self._keep(trajectory.metadata)
         for step in trajectory.steps:
-            self._read(step.reasoning)
+            self._read(step.speaker, step.reasoning)
             self._parts(step.message)
             for call in step.tool_calls:
                 self._read(call.name, call.id, call.arguments_text)

@@ -32,8 +32,8 @@ _TRAJECTORY = (
     " agent_version, step_count, agent_step_count, token_count, outcome_reward, success, metadata, patterns"
 )
 _STEP = (
-    "trajectory_id, index, agent_step, source, message, reasoning, tool_calls, observation, features, reward,"
-    " metrics, extra"
+    "trajectory_id, index, agent_step, source, speaker, message, reasoning, tool_calls, observation, features,"
+    " reward, metrics, extra"
 )
 # The hashes go as one array, so that the statement is the same however many there are.
 _THERE = "SELECT identity, id FROM trajectories_trajectory WHERE project_id = %s AND identity = ANY(%s)"

@@ -26,6 +26,7 @@ KEYS = (
     *("step_id", "tool_call_id", "function_name", "arguments", "source_call_id", "content", "session_id"),
     *("timestamp", "model_name", "llm_call_count", "is_copied_context", "prompt_tokens", "cost_usd"),
     *("subagent_trajectories", "subagent_trajectory_ref", "tool_definitions", "trajectory_id", "logprobs"),
+    *("speaker", "name"),
 )
 SOURCES = (
     *("https://x.test/a.png", "data:image/png;base64,AAAA", "sha256:ab", "scan.bmp", "talk.wav"),
@@ -83,6 +84,7 @@ class Maker:
         )
         return Step(
             source=source,  # type: ignore[arg-type]
+            speaker=self.maybe("ann"),
             message=self.parts(),
             reasoning=self.maybe(self.text()),
             tool_calls=calls,

@@ -397,7 +397,7 @@ def test_mint_keeps_what_leaks_out_of_the_steps() -> None:
 
 def test_who_and_when_keeps_who_speaks() -> None:
     read = formats.FORMATS["who-and-when"].read(WHO)
-    said = [(step.source, step.extra["speaker"]) for step in read.steps]
+    said = [(step.source, step.speaker) for step in read.steps]
     assert said == [
         ("user", "Counter"),
         ("agent", "Counter"),

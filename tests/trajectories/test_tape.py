@@ -83,7 +83,7 @@ def test_a_tape() -> None:
     assert (acted.tool_calls[0].name, acted.tool_calls[0].arguments) == ("click", {"bid": "a51"})
     assert acted.observation[0].content[0].text == "page 1"
     assert acted.extra["control"] == [{"kind": "set_next_node", "next_node": "reflect"}]
-    assert (acted.extra["source_index"], acted.extra["speaker"]) == (2, "WebAgent")
+    assert (acted.extra["source_index"], acted.speaker) == (2, "WebAgent")
 
 
 def test_a_tape_of_agentlab() -> None:

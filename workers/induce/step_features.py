@@ -101,7 +101,7 @@ def extract_features(trajectory: Trajectory, encode: Encode) -> TrajectoryFeatur
         observations=vectors[len(steps) :],
         action_words=[split_words(text) for text in actions],
         observation_words=[split_words(text) for text in observations],
-        speakers=[str(step.extra.get("speaker") or "") for step in steps],
+        speakers=[step.speaker or "" for step in steps],
         failed=failed,
         flags=_flags(steps, failed),
         behaviours=[summarize_action(step) for step in steps],

@@ -57,7 +57,7 @@ def _step(index: int, step: Step, characters: int) -> dict[str, Any]:
     }
     there = {name: text for name, text in parts.items() if text}
     share = max(characters // max(len(there), 1), 60)
-    told: dict[str, Any] = {"step": index, "by": str(step.extra.get("speaker") or step.source)}
+    told: dict[str, Any] = {"step": index, "by": step.speaker or step.source}
     told |= {name: _clipped(text, share) for name, text in there.items()}
     if attached:
         told["attached"] = attached

@@ -1,7 +1,7 @@
 """ATIF (Agent Trajectory Interchange Format), v1.4 to v1.8, to a Trajectory; `atif_writer` is the way back.
 
 ATIF counts steps from 1 (`step_id`); the Trajectory from 0, the source's number kept in extra["source_index"].
-What ATIF has no field for (task, outcome, environment steps, numeric features) travels under `extra`.
+What ATIF has no field for (task, outcome, speakers, environment steps, numeric features) travels under `extra`.
 """
 
 from typing import Any
@@ -111,10 +111,12 @@ def _step(raw: dict[str, Any], number: int, at: str) -> Step:
     message = None if extra.pop("message_is_null", False) else raw.get("message")
     rest = {key: value for key, value in raw.items() if key not in STEP_FIELDS and value is not None}
     reward = finite(extra.pop("reward", None), pointer=f"{at}/extra/reward")
+    speaker, extra = _take_speaker(extra, source)
     if kept is not None:
         extra = require_object(kept, pointer=f"{at}/extra/{EXTRA_AS_WAS}")
     return Step(
         source=source,
+        speaker=speaker,
         message=_parts(message, differing, f"{at}/message"),
         reasoning=optional_str(raw.get("reasoning_content"), pointer=f"{at}/reasoning_content"),
         tool_calls=calls,
@@ -128,6 +130,21 @@ def _step(raw: dict[str, Any], number: int, at: str) -> Step:
         ),
         extra={"source_index": number} | extra | ({"atif": rest} if rest else {}),
     )
+
+
+def _take_speaker(extra: dict[str, Any], source: Source) -> tuple[str | None, dict[str, Any]]:
+    """The speaker in `extra`, and the rest; exports of earlier versions have it as the name of a chat message."""
+    if isinstance(extra.get("speaker"), str) and extra["speaker"]:
+        return extra["speaker"], {key: value for key, value in extra.items() if key != "speaker"}
+    message = extra.get("message")
+    if source == "environment" or not isinstance(message, dict):
+        return None, extra
+    name = message.get("name")
+    if not isinstance(name, str) or not name:
+        return None, extra
+    rest = {key: value for key, value in message.items() if key != "name"}
+    others = {key: value for key, value in extra.items() if key != "message"}
+    return name, others | ({"message": rest} if rest else {})
 
 
 def _call(raw: Any, at: str) -> ToolCall:

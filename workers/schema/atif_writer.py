@@ -1,7 +1,7 @@
 """A Trajectory to an ATIF document that ATIF's published model takes, with nothing lost.
 
-What the model has no field for (task, outcome, environment steps, numeric features, content parts of other types) is
-under `extra`, where `from_atif` finds it.
+What the model has no field for (task, outcome, speakers, environment steps, numeric features, content parts of other
+types) is under `extra`, where `from_atif` finds it.
 """
 
 from collections.abc import Set
@@ -35,7 +35,7 @@ _TRAJECTORY_FIELDS = frozenset((MADE_SESSION, "schema_version", "session_id", "a
 CALL_FIELDS = frozenset(("tool_call_id", "function_name", "arguments"))
 RESULT_FIELDS = frozenset(("source_call_id", "content"))
 PART_FIELDS = ("type", "text", "source", "media_type", "extra")
-_STEP_EXTRA = {"source", "features", "reward", "message_is_null", *RESERVED}
+_STEP_EXTRA = {"source", "speaker", "features", "reward", "message_is_null", *RESERVED}
 _TRAJECTORY_EXTRA = {"task", "outcome", *RESERVED}
 
 
@@ -82,10 +82,13 @@ def to_atif(trajectory: Trajectory, *, session: str | None = None) -> dict[str, 
 def _step(step: Step, index: int) -> dict[str, Any]:
     rest = step.extra.get("atif", {})
     plain = not _STEP_EXTRA & step.extra.keys() and _is_rest(step.extra, "atif", STEP_FIELDS)
+    plain = plain and not _has_message_name(step.extra)
     extra = {key: value for key, value in step.extra.items() if key != "atif"}
     extra = extra if plain else {EXTRA_AS_WAS: step.extra}
     if step.source == "environment":
         extra["source"] = "environment"
+    if step.speaker is not None:
+        extra["speaker"] = step.speaker
     if step.features is not None:
         extra["features"] = list(step.features)
     if step.reward is not None:
@@ -114,6 +117,12 @@ def _step(step: Step, index: int) -> dict[str, Any]:
         | ({"observation": observation} if step.observation else {})
         | ({"extra": fitted["extra"]} if "extra" in fitted else {})
     )
+
+
+def _has_message_name(extra: dict[str, Any]) -> bool:
+    """Whether reading would take it for the speaker, as exports of earlier versions have it."""
+    message = extra.get("message")
+    return isinstance(message, dict) and isinstance(message.get("name"), str)
 
 
 def _calls(calls: tuple[ToolCall, ...], step: int) -> list[dict[str, Any]]:

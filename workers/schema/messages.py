@@ -2,7 +2,8 @@
 
 system/developer -> `system`, user -> `user`, assistant -> `agent`; a tool (or legacy function) message becomes an
 observation result of the agent step that called it (`tool_results`). Messages of other APIs are first made OpenAI's
-(`message_shapes`). What has no place of its own is kept in `extra`.
+(`message_shapes`). The `name` of a message is its step's speaker; that of a tool message is the tool's. What has no
+place of its own is kept in `extra`.
 """
 
 import json
@@ -136,11 +137,15 @@ def to_messages(trajectory: Trajectory) -> list[dict[str, Any]]:
             messages += [_result_out(result) for result in step.observation]
             continue
         if step.source == "environment":
-            messages += [{"role": "user", "content": _content(result.content)} for result in step.observation]
+            named = {} if step.speaker is None else {"name": step.speaker}
+            messages += [
+                {"role": "user"} | named | {"content": _content(result.content)}
+                for result in step.observation
+            ]
             continue
         role = {"agent": "assistant"}.get(step.source, step.source)
         content = tuple(part for part in step.message if _FIELD not in part.extra)
-        message = {"role": kept.get("role", role), "content": _content(content)}
+        message = {"role": kept.get("role", role), "name": step.speaker, "content": _content(content)}
         message |= {part.extra[_FIELD]: part.text for part in step.message if _FIELD in part.extra}
         if "think" in step.extra:
             opening, closing = step.extra["think"]
@@ -208,6 +213,7 @@ def build_trajectory(steps: tuple[Step, ...], task: Task, *, pointer: str = "", 
 
 def _step(message: dict[str, Any], source: Source, extra: dict[str, Any]) -> Step:
     kept = dict(_without(message, _KNOWN))
+    speaker = kept.pop("name") if isinstance(kept.get("name"), str) and kept["name"] else None
     if message["role"] == "developer":
         kept["role"] = "developer"
     reasoning_key = next((key for key in _REASONING[:2] if message.get(key) is not None), _REASONING[0])
@@ -234,6 +240,7 @@ def _step(message: dict[str, Any], source: Source, extra: dict[str, Any]) -> Ste
         extra["message"] = kept
     return Step(
         source=source,
+        speaker=speaker,
         message=parts,
         reasoning=reasoning,
         tool_calls=_calls(message),

@@ -69,6 +69,8 @@ def _is_blank(step: Step) -> bool:
 
 
 def _of_step(step: Step) -> Iterable[str]:
+    if step.speaker is not None:
+        yield "unread:speaker"
     yield from _of_parts(step.message)
     yield from _of_fields(step.extra.get("message"), _READ)
     for call in step.tool_calls:

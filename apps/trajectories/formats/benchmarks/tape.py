@@ -91,6 +91,7 @@ class _OpenStep:
     """An agent's step that may still get calls and observations."""
 
     index: int
+    speaker: str | None = None
     prompt: str = ""
     message_parts: list[Part] = field(default_factory=list)
     thought: list[str] = field(default_factory=list)
@@ -106,6 +107,7 @@ class _OpenStep:
     def step(self) -> Step:
         return Step(
             source="agent",
+            speaker=self.speaker,
             message=tuple(self.message_parts),
             reasoning="\n\n".join(self.thought) or None,
             tool_calls=tuple(self.calls),
@@ -158,8 +160,7 @@ class _Tape:
             now = self._open = _OpenStep(index)
         speaker = str(about.get("agent") or "")
         self.agent = self.agent or speaker
-        if speaker:
-            now.extra.setdefault("speaker", speaker)
+        now.speaker = now.speaker or speaker or None
         if kind in _CONTROL:
             now.extra.setdefault("control", []).append({"kind": kind} | given)
         elif kind in _THOUGHTS or kind.endswith("thought"):

@@ -1,8 +1,8 @@
 """Who&When logs of failed runs of several agents: {"question", "history": [{role, name, content}], "mistake_step"}.
 
-Every turn says who speaks (`name`, kept as `speaker`); roles only say from whose side it was logged. The first turn is
-the task as it was handed out; turns of who has no `system_prompt` are what the environment answered. `is_correct`,
-`ground_truth` and the failure labels reveal the answer: they go to outcome, reference and metadata.
+Every turn says who speaks (`name`, the speaker of its step); roles only say from whose side it was logged. The first
+turn is the task as it was handed out; turns of who has no `system_prompt` are what the environment answered.
+`is_correct`, `ground_truth` and the failure labels reveal the answer: they go to outcome, reference and metadata.
 """
 
 from typing import Any
@@ -54,9 +54,10 @@ def _step(turn: Any, index: int, agents: dict[str, Any]) -> Step:
     name = optional_str(turn.get("name"), pointer=f"{at}/name") or ""
     text = optional_str(turn.get("content"), pointer=f"{at}/content") or ""
     rest = {key: value for key, value in turn.items() if key not in ("name", "content")}
-    extra = {"source_index": index, "speaker": name} | rest
+    extra = {"source_index": index} | rest
     parts = (Part(text=text),)
     source: Source = "user" if index == 0 else "agent" if not agents or name in agents else "environment"
     if source == "environment":
-        return Step(source=source, observation=(ObservationResult(content=parts),), extra=extra)
-    return Step(source=source, message=parts, extra=extra)
+        result = ObservationResult(content=parts)
+        return Step(source=source, speaker=name or None, observation=(result,), extra=extra)
+    return Step(source=source, speaker=name or None, message=parts, extra=extra)
