@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from rapidfuzz import process
+from rapidfuzz import fuzz, process
 
 from apps.trajectories.formats.record import Record
 from workers.errors import InvalidRecord
@@ -137,7 +137,11 @@ def _nearest(keys: frozenset[str]) -> tuple[_Shape, list[str]]:
     """The shape with most keys alike, and these keys of the document."""
 
     def alike(shape: _Shape) -> list[str]:
-        return [key for key in looked_at if process.extractOne(key.lower(), shape.keys, score_cutoff=_ALIKE)]
+        return [
+            key
+            for key in looked_at
+            if process.extractOne(key, shape.keys, scorer=fuzz.ratio, score_cutoff=_ALIKE)
+        ]
 
     looked_at = sorted(key for key in keys if len(key) <= _LONGEST_KEY)[:_MOST_KEYS]
     found = max(_SHAPES, key=lambda shape: len(alike(shape)))
