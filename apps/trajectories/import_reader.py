@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import zstandard
@@ -186,7 +187,7 @@ def _source_path(format: formats.Format, path: str) -> str:
 
 
 def read_import_records(
-    stream: BinaryIO, *, first_line: int = 1, bounds: InputBounds | None = None
+    stream: BinaryIO | Path, *, first_line: int = 1, bounds: InputBounds | None = None
 ) -> Iterator[Record]:
     return read_records(stream, limit=settings.MAX_RECORD_BYTES, first_line=first_line, bounds=bounds)
 

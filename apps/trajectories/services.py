@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import zstandard
@@ -75,7 +76,7 @@ class ImportResult:
 def import_trajectories(
     *,
     project: Project,
-    stream: BinaryIO,
+    stream: BinaryIO | Path,
     format: str = formats.AUTO,
     keep_good: bool = False,
     by: User | ApiKey | None,
@@ -85,8 +86,8 @@ def import_trajectories(
 ) -> ImportResult:
     """Bring in a file of trajectories. One bad record refuses all of it, unless `keep_good`: then chunks are kept.
 
-    by: None is the command line. progress: called with the number of records read so far. bounds: what the file may
-    become; raises DomainError for more, and where the client left.
+    stream: a file, or the path of a folder. by: None is the command line. progress: called with the number of records
+    read so far. bounds: what the file may become; raises DomainError for more, and where the client left.
     """
     reader, result, done = ImportReader(formats.by_name(format)), ImportResult(), 0
     bounds = bounds or InputBounds(owner=project.pk)

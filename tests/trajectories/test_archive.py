@@ -145,9 +145,18 @@ def test_a_lying_or_broken_archive_is_said_to_be_so() -> None:
 
 
 def test_an_archive_in_an_archive_is_not_unpacked() -> None:
-    for packed in (zipped({"a.json": dumped(record())}), gzip.compress(dumped(record()))):
-        records = found(zipped({"inner.json": packed}))
-        assert records and all(record.error is not None and record.document is None for record in records)
+    records = found(zipped({"inner.json": zipped({"a.json": dumped(record())})}))
+    assert records and all(record.error is not None and record.document is None for record in records)
+
+
+def test_a_compressed_file_in_an_archive_is_read_within_the_same_bounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (only_record,) = found(zipped({"inner.json.gz": gzip.compress(dumped(record()))}))
+    assert only_record.document == record()
+    monkeypatch.setattr("apps.core.storage.unpacking.ALWAYS", LIMIT)
+    with pytest.raises(DomainError, match="more than 300 times its size"):
+        found(zipped({"inner.jsonl.gz": gzip.compress(b"{}\n" * 20 * LIMIT)}))
 
 
 def test_an_encrypted_entry_is_refused() -> None:

@@ -91,11 +91,12 @@ def bounds_of_request(owner: int | None = None) -> InputBounds:
     return InputBounds(owner=owner, seconds=settings.MAX_READ_SECONDS)
 
 
-def unpacked(stream: IO[bytes], bounds: InputBounds) -> BinaryIO:
+def unpacked(stream: IO[bytes], bounds: InputBounds, *, is_sent: bool = True) -> BinaryIO:
     """`stream` as it is, or out of gzip, zstd, bzip2 or xz, which it begins with. Reading it raises what `bounds`
-    raises, and gzip.BadGzipFile, zlib.error, ZstdError or EOFError for what is damaged."""
+    raises, and gzip.BadGzipFile, zlib.error, ZstdError or EOFError for what is damaged. is_sent: whether the bytes of
+    `stream` are those that were sent; those of a file in an archive are not."""
     magic = _exactly(stream, 4)
-    whole = io.BufferedReader(cast(Any, _Came(magic, stream, bounds)), _PIECE)
+    whole = io.BufferedReader(cast(Any, _Came(magic, stream, bounds if is_sent else None)), _PIECE)
     if magic[:2] == b"\x1f\x8b":
         inner: Any = gzip.GzipFile(fileobj=whole)
     elif magic == b"\x28\xb5\x2f\xfd":
@@ -125,9 +126,9 @@ def _exactly(stream: IO[bytes], size: int) -> bytes:
 
 
 class _Came(io.RawIOBase):
-    """What was sent, with what was already read of it put back in front."""
+    """What was sent, with what was already read of it put back in front. bounds: None where it is not counted."""
 
-    def __init__(self, head: bytes, stream: IO[bytes], bounds: InputBounds) -> None:
+    def __init__(self, head: bytes, stream: IO[bytes], bounds: InputBounds | None) -> None:
         self._head, self._stream, self._bounds = head, stream, bounds
 
     def readable(self) -> bool:
@@ -136,7 +137,8 @@ class _Came(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         piece = self._head[: len(buffer)] if self._head else self._stream.read(len(buffer))
         self._head = self._head[len(piece) :] if self._head else b""
-        self._bounds.came(len(piece))
+        if self._bounds is not None:
+            self._bounds.came(len(piece))
         buffer[: len(piece)] = piece
         return len(piece)
 

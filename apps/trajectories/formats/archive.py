@@ -1,35 +1,35 @@
-"""Zip archives: an Inspect `.eval` log, AutoLibra's folder, or files put together. Nothing is written to a folder.
+"""Archives and folders: an Inspect `.eval` log, AutoLibra's folder, or files put together.
 
-What an entry claims of its size and kind is not believed: no more than a record's limit is unpacked of one, and all
-together are held to the bounds of the input (`unpacking`). Entries packed by zstd, as Inspect does, are read too.
-Pictures that a document of the archive names (`screenshot_path`, `image_path`) are put into what is read of it.
+No more than a record's limit is unpacked of one document, and all together is held to the bounds of the input
+(`unpacking`). Pictures that a document names (`screenshot_path`, `image_path`) are put into what is read of it.
 """
 
-import io
-import struct
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import IO, Any, BinaryIO
-
-import zstandard
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from apps.core.storage.unpacking import MOST_ENTRIES, InputBounds
+from apps.trajectories.formats.entries import (
+    DAMAGED,
+    Entries,
+    FolderEntries,
+    TarEntries,
+    ZipEntries,
+    open_bounded,
+    temporary_copy,
+)
 from apps.trajectories.formats.pictures import MEDIA_SUFFIXES, Pictures
 from apps.trajectories.formats.record import Record, encoded, too_large
 from workers.errors import InvalidRecord
 from workers.schema import parse_json
 from workers.schema.decode import escape, require_list, require_object
 
-MAGIC = b"PK\x03\x04"
-_IN_MEMORY = 64 * 2**20
-# Of the end's record: entries, bytes of their list; bytes of a line of it.
-_ENTRIES, _DIRECTORY, _LINE = 4, 5, 600
-_ZSTD = 93
-_LOCAL = struct.Struct("<26xHH")  # of an entry's own header: the lengths of its name and of what follows that
+ZIP_MAGIC, TAR_MAGIC = b"PK\x03\x04", b"ustar"
+TAR_MAGIC_AT = 257
 _HEADERS = ("header.json", "_journal/start.json")  # the second is what a run that was killed has
-_READ = (".json", ".jsonl", ".ndjson", ".traj")
+_PLAIN = (".json", ".jsonl", ".ndjson", ".traj", ".parquet", ".arrow", ".feather", ".csv", ".tsv")
+_READ = tuple(kind + packed for kind in _PLAIN for packed in ("", ".gz", ".zst", ".bz2", ".xz"))
 _OF_SYSTEM = (
     "__macosx",
     ".ds_store",
@@ -44,32 +44,27 @@ PICKLED = "is a pickle, which can run code when it is read, and is never loaded;
 Cut = Callable[[BinaryIO], Iterator[Record]]
 
 
+def is_archive(head: bytes) -> bool:
+    """head: the first bytes of a file, at least 262 of them if it has so many."""
+    return head.startswith(ZIP_MAGIC) or head[TAR_MAGIC_AT:].startswith(TAR_MAGIC)
+
+
 def read_archive(stream: BinaryIO, limit: int, bounds: InputBounds, cut: Cut) -> Iterator[Record]:
-    """limit: bytes an entry may have. bounds: of all of it. cut: reads an entry, which is no archive
+    """limit: bytes a document may have. bounds: of all of it. cut: reads an entry, which is no archive
     again: one that holds itself never ends. The pointer of a record begins with the entry's name."""
-    with bounds.temporary(_IN_MEMORY) as kept:
-        _copy(stream, kept)
+    with temporary_copy(stream, bounds) as kept:
+        is_zip = kept.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+        kept.seek(0)
         try:
-            _check_directory(kept)
-            with zipfile.ZipFile(kept) as archive:
-                yield from _Archive(archive, limit, bounds).records(cut)
-        except (zipfile.BadZipFile, NotImplementedError, struct.error) as error:
+            entries: Entries = ZipEntries(kept) if is_zip else TarEntries(kept)
+            yield from _Archive(entries, limit, bounds).records(cut)
+        except DAMAGED as error:
             yield Record(1, error=InvalidRecord(f"the archive is damaged: {error}."))
 
 
-def _copy(stream: BinaryIO, kept: Any) -> None:
-    while piece := stream.read(2**20):
-        kept.write(piece)
-    kept.seek(0)
-
-
-def _check_directory(kept: Any) -> None:
-    """Before `zipfile` reads all of it into objects, each a hundred times as large as its line."""
-    end: Any = zipfile._EndRecData(kept)  # type: ignore[attr-defined]
-    if end is not None and (end[_ENTRIES] > MOST_ENTRIES or end[_DIRECTORY] > MOST_ENTRIES * _LINE):
-        raise zipfile.BadZipFile(
-            f"it has {end[_ENTRIES]} entries; at most {MOST_ENTRIES} are read. Send it in parts"
-        )
+def read_folder(folder: Path, limit: int, bounds: InputBounds, cut: Cut) -> Iterator[Record]:
+    """As `read_archive`, of a folder of this machine."""
+    yield from _Archive(FolderEntries(folder), limit, bounds).records(cut)
 
 
 def _parse_points_path(name: str) -> tuple[str, str, str] | None:
@@ -82,6 +77,7 @@ def _parse_points_path(name: str) -> tuple[str, str, str] | None:
 
 _OTHER_SIDE = "what a person did, which follows from the agent's trajectory of the same run"
 _NOT_NAMED = "no run of the archive names the file"
+_LINK = "a link or a device, which is not followed"
 _UNNAMED_MEDIA = "no document of the archive names the file, or several files have the name"
 _OF_LOG = "belongs to the log, not to one sample"
 _SYSTEM_FILE = "written by the file manager of macOS or Windows"
@@ -93,19 +89,21 @@ def _is_of_system(name: str) -> bool:
 
 
 class _Archive:
-    def __init__(self, archive: zipfile.ZipFile, limit: int, bounds: InputBounds) -> None:
-        self._archive, self._limit, self._bounds = archive, limit, bounds
-        self._names = {entry.filename for entry in archive.infolist()}
+    def __init__(self, entries: Entries, limit: int, bounds: InputBounds) -> None:
+        self._entries, self._limit, self._bounds = entries, limit, bounds
+        self._names = set(entries.names)
         self._read_names: set[str] = set()
         self._by_ending = {"/".join(name.split("/")[-2:]): name for name in self._names}
-        self._pictures = Pictures(self._names, lambda name: self._bytes(archive.getinfo(name)), limit)
+        self._pictures = Pictures(self._names, self._bytes, limit)
 
     def records(self, cut: Cut) -> Iterator[Record]:
-        entries = [entry for entry in self._archive.infolist() if not entry.is_dir()]
+        entries = self._entries.names
         if len(entries) > MOST_ENTRIES:
-            raise zipfile.BadZipFile(f"it has {len(entries)} entries; at most {MOST_ENTRIES} are read")
+            message = f"it has {len(entries)} files; at most {MOST_ENTRIES} are read. Send it in parts."
+            yield Record(1, error=InvalidRecord(message))
+            return
         header = next((name for name in _HEADERS if name in self._names), None)
-        points = [entry for entry in entries if _parse_points_path(entry.filename) is not None]
+        points = [name for name in entries if _parse_points_path(name) is not None]
         if header:
             found = self._inspect(entries, header)
         else:
@@ -118,19 +116,21 @@ class _Archive:
             read = True
             yield record
         if not read:
-            yield Record(1, error=InvalidRecord(f"the archive has no file of {', '.join(_READ)} in it."))
+            yield Record(1, error=InvalidRecord(f"there is no file of {', '.join(_PLAIN)} in it."))
         yield from skipped
+        for name in self._entries.not_files:
+            yield Record(1, pointer=f"/{escape(name)}", skipped=_LINK)
 
-    def _inspect(self, entries: list[zipfile.ZipInfo], header: str) -> Iterator[Record]:
+    def _inspect(self, entries: list[str], header: str) -> Iterator[Record]:
         try:
-            about = parse_json(self._bytes(self._archive.getinfo(header)))
+            about = parse_json(self._bytes(header))
             evaluation = about.get("eval") if isinstance(about, dict) else None
         except InvalidRecord as error:
             yield Record(1, pointer=f"/{escape(header)}", error=error)
             return
-        samples = [entry for entry in entries if entry.filename.startswith("samples/")]
+        samples = [entry for entry in entries if entry.startswith("samples/")]
         for number, entry in enumerate(samples, 1):
-            at = f"/{escape(entry.filename)}"
+            at = f"/{escape(entry)}"
             try:
                 document = {"eval": evaluation, "sample": parse_json(self._bytes(entry))}
             except InvalidRecord as error:
@@ -140,16 +140,16 @@ class _Archive:
         if not samples:
             yield Record(1, error=InvalidRecord("the log has no samples; there is nothing to judge."))
         for entry in entries:
-            if entry not in samples and entry.filename != header:
-                yield Record(1, pointer=f"/{escape(entry.filename)}", skipped=_OF_LOG)
+            if entry not in samples and entry != header:
+                yield Record(1, pointer=f"/{escape(entry)}", skipped=_OF_LOG)
         for key in about if isinstance(about, dict) else ():
             if key != "eval" and about[key] not in (None, "", [], {}):
                 yield Record(1, pointer=f"/{escape(header)}/{escape(key)}", skipped=_OF_LOG)
 
-    def _autolibra(self, points: list[zipfile.ZipInfo]) -> Iterator[Record]:
+    def _autolibra(self, points: list[str]) -> Iterator[Record]:
         """A document for each run: its points with the data they name, its instance, what was written about it."""
         for number, entry in enumerate(points, 1):
-            at = f"/{escape(entry.filename)}"
+            at = f"/{escape(entry)}"
             try:
                 document = self._run(entry)
             except InvalidRecord as error:
@@ -163,14 +163,14 @@ class _Archive:
                 yield Record(number, pointer=at, error=too_large(self._limit))
             else:
                 yield Record(number, raw, document, at)
-        for entry in self._archive.infolist():
-            if not entry.is_dir() and entry.filename not in self._read_names:
-                yield Record(1, pointer=f"/{escape(entry.filename)}", skipped=_NOT_NAMED)
+        for entry in self._entries.names:
+            if entry not in self._read_names:
+                yield Record(1, pointer=f"/{escape(entry)}", skipped=_NOT_NAMED)
 
-    def _run(self, entry: zipfile.ZipInfo) -> dict[str, Any]:
-        found = _parse_points_path(entry.filename)
+    def _run(self, entry: str) -> dict[str, Any]:
+        found = _parse_points_path(entry)
         assert found is not None
-        (root, instance, agent), folder = found, entry.filename.removesuffix("points.json")
+        (root, instance, agent), folder = found, entry.removesuffix("points.json")
         about = self._json(f"{root}instances/{instance}/metadata.json")
         about = {} if about is None else require_object(about)
         points = []
@@ -206,12 +206,12 @@ class _Archive:
 
     def _json(self, name: str) -> Any:
         """What an entry holds; None where there is no such entry."""
-        return parse_json(self._bytes(self._archive.getinfo(name))) if name in self._names else None
+        return parse_json(self._bytes(name)) if name in self._names else None
 
-    def _files(self, entries: list[zipfile.ZipInfo], cut: Cut) -> Iterator[Record]:
+    def _files(self, entries: list[str], cut: Cut) -> Iterator[Record]:
         for number, entry in enumerate(entries, 1):
-            at = f"/{escape(entry.filename)}"
-            name = entry.filename.lower()
+            at = f"/{escape(entry)}"
+            name = entry.lower()
             if _is_of_system(name):
                 yield Record(number, pointer=at, skipped=_SYSTEM_FILE)
                 continue
@@ -221,19 +221,14 @@ class _Archive:
                 yield Record(number, pointer=at, skipped=f"a file of another kind than {', '.join(_READ)}")
             if not name.endswith(_READ):
                 continue
-            try:
-                content = self._bytes(entry)
-            except InvalidRecord as error:
-                yield Record(number, pointer=at, error=error)
-                continue
-            for record in cut(io.BytesIO(content)):
-                placed = replace(record, line=number, pointer=at + record.pointer, source=entry.filename)
-                yield self._with_pictures(placed, entry.filename)
+            for record in self._cut(entry, cut):
+                placed = replace(record, line=number, pointer=at + record.pointer, source=entry)
+                yield self._with_pictures(placed, entry)
         for entry in entries:
-            name = entry.filename.lower()
+            name = entry.lower()
             is_media = name.endswith(MEDIA_SUFFIXES) and not _is_of_system(name)
-            if is_media and entry.filename not in self._read_names:
-                yield Record(1, pointer=f"/{escape(entry.filename)}", skipped=_UNNAMED_MEDIA)
+            if is_media and entry not in self._read_names:
+                yield Record(1, pointer=f"/{escape(entry)}", skipped=_UNNAMED_MEDIA)
 
     def _with_pictures(self, record: Record, folder: str) -> Record:
         try:
@@ -242,35 +237,25 @@ class _Archive:
         except InvalidRecord as error:
             return replace(record, document=None, error=error)
 
-    def _bytes(self, entry: zipfile.ZipInfo) -> bytes:
-        """What is in an entry. Raises InvalidRecord for what is not read."""
-        parts = entry.filename.replace("\\", "/").split("/")
-        if ".." in parts or entry.filename.startswith(("/", "\\")) or ":" in parts[0]:
-            raise InvalidRecord(f"the archive names {entry.filename!r}, which is outside of it.")
-        if entry.flag_bits & 1:
-            raise InvalidRecord("the entry is encrypted; send it without a password.")
+    def _cut(self, entry: str, cut: Cut) -> Iterator[Record]:
+        """The records of an entry; what is wrong with it is told by the last of them."""
         try:
-            with self._open(entry) as file:
+            with open_bounded(self._entries, entry, self._bounds) as file:
+                self._read_names.add(entry)
+                yield from cut(file)
+        except InvalidRecord as error:
+            yield Record(1, error=error)
+        except DAMAGED as error:
+            yield Record(1, error=InvalidRecord(f"the entry is damaged: {error}."))
+
+    def _bytes(self, entry: str) -> bytes:
+        """What is in an entry. Raises InvalidRecord for what is not read."""
+        try:
+            with open_bounded(self._entries, entry, self._bounds) as file:
                 content = file.read(self._limit + 1)
-        except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, struct.error) as error:
+        except DAMAGED as error:
             raise InvalidRecord(f"the entry is damaged: {error}.") from None
-        except (NotImplementedError, RuntimeError):
-            raise InvalidRecord(
-                "the entry is packed in a way that is not read; use deflate or zstd."
-            ) from None
         if len(content) > self._limit:
             raise too_large(self._limit)
-        self._bounds.became(len(content))
-        self._read_names.add(entry.filename)
+        self._read_names.add(entry)
         return content
-
-    def _open(self, entry: zipfile.ZipInfo) -> IO[bytes]:
-        if entry.compress_type != _ZSTD:
-            return self._archive.open(entry)
-        file = self._archive.fp
-        assert file is not None
-        file.seek(entry.header_offset)
-        name, extra = _LOCAL.unpack(file.read(_LOCAL.size))
-        file.seek(name + extra, 1)
-        packed = file.read(entry.compress_size)
-        return zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)

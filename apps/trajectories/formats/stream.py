@@ -1,8 +1,8 @@
 """Cutting a stream of JSON into records, with constant memory and every record's own bytes.
 
-Read are JSON lines, JSON arrays of records or JSON documents, one or several one after another, and zip archives of
-such; gzip, zstd, bzip2 and xz are unpacked, UTF-16 and UTF-32 become UTF-8. What cannot be cut further (a broken array
-has no next record to be found) ends the stream with its error.
+Read are JSON lines, JSON arrays of records or JSON documents, one or several one after another, tables (Parquet, Arrow,
+CSV), and zip and tar archives and folders of such; gzip, zstd, bzip2 and xz are unpacked, UTF-16 and UTF-32 become
+UTF-8. What cannot be cut further (a broken array has no next record to be found) ends the stream with its error.
 """
 
 import codecs
@@ -11,14 +11,16 @@ import io
 import json
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import msgspec
 import zstandard
 
 from apps.core.storage.unpacking import MOST_BLANK, InputBounds, unpacked
-from apps.trajectories.formats.archive import MAGIC, PICKLED, read_archive
+from apps.trajectories.formats.archive import PICKLED, is_archive, read_archive, read_folder
 from apps.trajectories.formats.record import Record, too_large
+from apps.trajectories.formats.tables import csv_delimiter, is_table, read_csv, read_table
 from apps.trajectories.formats.text import NO_FURTHER, JsonTextReader, MalformedJson
 from workers.errors import InvalidRecord
 from workers.schema import RECORD_LIMITS, TooMuchJson, check_json_shape
@@ -34,8 +36,6 @@ _ENCODINGS = (  # by their byte order marks, the longer ones first; without one,
 )  # fmt: skip
 _CONVERT = "is not read. Convert it to JSON lines, one trajectory a line"
 _NO_JSON = {
-    b"PAR1": f"the file is Parquet, which {_CONVERT}: `datasets.Dataset.from_parquet(FILE).to_json(OUT)`.",
-    b"ARROW1": f"the file is Arrow, which {_CONVERT}: `datasets.Dataset.from_file(FILE).to_json(OUT)`.",
     b"\x89HDF": f"the file is HDF5, which {_CONVERT}; of Minari data sets, an episode a line.",
     b"SQLite format 3": f"the file is an SQLite database, which {_CONVERT}.",
     b"7z\xbc\xaf": "the file is a 7z archive, which is not read. Send a zip archive, or the files in it.",
@@ -43,55 +43,72 @@ _NO_JSON = {
     b"\x04\x22\x4d\x18": "the file is packed by lz4, which is not read. Use gzip, zstd, bzip2 or xz.",
     b"%PDF": f"the file is a PDF, which {_CONVERT}.",
 }
-_TAR = "the file is a tar archive, which is not read. Send a zip archive, or the files in it."
+_DAMAGED = (gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError)
 _FIRST_KEY = TextPattern(r'\[\s*\{\s*"role"\s*:')
 
 
 def read_records(
-    stream: BinaryIO, *, limit: int, first_line: int = 1, bounds: InputBounds | None = None
+    stream: BinaryIO | Path, *, limit: int, first_line: int = 1, bounds: InputBounds | None = None
 ) -> Iterator[Record]:
-    """limit: bytes one record may have. Bad input is told by the record; raises DomainError where all of it together
-    is over its bounds."""
+    """stream: a file, or the path of a folder. limit: bytes one record may have. Bad input is told by the record;
+    raises DomainError where all of it together is over its bounds."""
     return _records(stream, limit, first_line, InputBounds() if bounds is None else bounds)
 
 
-def _records(stream: BinaryIO, limit: int, first_line: int, bounds: InputBounds) -> Iterator[Record]:
+def _records(stream: BinaryIO | Path, limit: int, first_line: int, bounds: InputBounds) -> Iterator[Record]:
     line = first_line
     try:
         for record in _cut(stream, limit, first_line, bounds):
             line = record.line
             yield record
-    except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError) as error:
+    except _DAMAGED as error:
         yield Record(line, error=InvalidRecord(f"the compressed file is damaged after this record: {error}."))
     except _DamagedText as error:
         yield Record(line, error=error)
 
 
-def _cut(stream: BinaryIO, limit: int, first_line: int, bounds: InputBounds) -> Iterator[Record]:
+def _cut(stream: BinaryIO | Path, limit: int, first_line: int, bounds: InputBounds) -> Iterator[Record]:
+    def entry(file: BinaryIO) -> Iterator[Record]:
+        return _cut_entry(file, limit, bounds)
+
+    if isinstance(stream, Path):
+        return read_folder(stream, limit, bounds, entry)
     head, whole = _look(unpacked(stream, bounds))
-    if head.startswith(MAGIC):
-        return read_archive(whole, limit, bounds, lambda entry: _cut_entry(entry, limit))
-    return _cut_text(head, whole, limit, first_line)
+    if is_archive(head):
+        return read_archive(whole, limit, bounds, entry)
+    return _cut_file(head, whole, limit, first_line, bounds)
 
 
-def _cut_entry(entry: BinaryIO, limit: int) -> Iterator[Record]:
+def _cut_entry(entry: BinaryIO, limit: int, bounds: InputBounds) -> Iterator[Record]:
     line = 1
     try:
-        for record in _cut_text(*_look(entry), limit, 1):
+        head, whole = _look(unpacked(entry, bounds, is_sent=False))
+        if is_archive(head):
+            yield Record(1, error=InvalidRecord("an archive in an archive is not read; send it by itself."))
+            return
+        for record in _cut_file(head, whole, limit, 1, bounds):
             line = record.line
             yield record
+    except _DAMAGED as error:
+        yield Record(line, error=InvalidRecord(f"the file is damaged after this record: {error}."))
     except _DamagedText as error:
         yield Record(line, error=error)
 
 
-def _cut_text(head: bytes, whole: BinaryIO, limit: int, first_line: int) -> Iterator[Record]:
+def _cut_file(
+    head: bytes, whole: BinaryIO, limit: int, first_line: int, bounds: InputBounds
+) -> Iterator[Record]:
     if head.startswith(_PICKLES):
         return iter([Record(first_line, error=InvalidRecord(PICKLED))])
+    if is_table(head):
+        return read_table(head, whole, limit, bounds)
     if (refusal := _refusal(head)) is not None:
         return iter([Record(first_line, error=InvalidRecord(refusal))])
     if (encoding := next((name for mark, name in _ENCODINGS if head.startswith(mark)), None)) is not None:
         head, whole = _look(cast(BinaryIO, io.BufferedReader(_AsUtf8(whole, encoding), _HEAD)))
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    if (delimiter := csv_delimiter(text)) is not None:
+        return read_csv(whole, delimiter, limit)
     if text.startswith("[") and not _is_messages(text):
         return _arrays(JsonTextReader(whole, limit))
     if _is_lines(text) and not _has_several(text):
@@ -101,8 +118,6 @@ def _cut_text(head: bytes, whole: BinaryIO, limit: int, first_line: int) -> Iter
 
 def _refusal(head: bytes) -> str | None:
     """What a file is that holds no JSON, and what to do about it."""
-    if head[257:262] == b"ustar":
-        return _TAR
     return next((message for magic, message in _NO_JSON.items() if head.startswith(magic)), None)
 
 

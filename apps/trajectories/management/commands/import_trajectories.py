@@ -33,7 +33,7 @@ class Command(TouchstoneCommand):
             "files",
             nargs="+",
             metavar="FILE",
-            help="a file, plain or .gz, .zst, .zip or .eval; - is standard input",
+            help="a file (JSON, JSON Lines, Parquet, Arrow or CSV), an archive or a folder; - is standard input",
         )
         parser.add_argument(
             "--format", default=formats.AUTO, help=f"auto (default), {', '.join(formats.FORMATS)}"
@@ -68,7 +68,7 @@ class Command(TouchstoneCommand):
         return total.as_json()
 
     def _import(self, project: Project, name: str, format: str, keep_good: bool) -> services.ImportResult:
-        with _open(name) as stream, self.progress(None, f"Reading {name}") as progress:
+        with _open_source(name) as stream, self.progress(None, f"Reading {name}") as progress:
             return services.import_trajectories(
                 project=project,
                 stream=stream,
@@ -133,6 +133,12 @@ def _is_spans(lines: bytes, format: str) -> bool:
         return format == "otel"
     first = next(iter(read_import_records(io.BytesIO(lines))), None)
     return first is not None and formats.FORMATS["otel"].sniff(first.document)
+
+
+def _open_source(name: str) -> AbstractContextManager[BinaryIO | Path]:
+    """A file, or the path of a folder."""
+    path = Path(name)
+    return nullcontext(path) if name != "-" and path.is_dir() else _open(name)
 
 
 def _open(name: str) -> AbstractContextManager[BinaryIO]:
