@@ -17,6 +17,7 @@ from apps.trajectories.selectors import load_trajectories
 from apps.trajectories.writer import PreparedTrajectory
 from tests.trajectories import test_formats as some
 from tests.trajectories import test_otel as spans
+from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.real_files import comes_back
 from tests.trajectories.test_tape import TAPE
 from workers.errors import InvalidRecord
@@ -75,6 +76,7 @@ DOCUMENTS: dict[str, Any] = {
         spans.span(1, spans.chat(spans.ASKED, spans.CALLED)),
         spans.span(2, spans.chat(spans.ASKED + spans.CALLED + spans.TOLD, spans.SAID)),
     ),
+    **coding_agents.EXAMPLES,
 }
 
 

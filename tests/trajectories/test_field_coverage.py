@@ -16,6 +16,7 @@ from apps.trajectories.field_coverage import FieldCounts, PathPatterns
 from apps.trajectories.import_reader import ImportReader, read_import_records
 from apps.trajectories.models import Import, Trajectory
 from apps.trajectories.uploads import preview_upload
+from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.conftest import lines, record
 from tests.trajectories.field_marks import (
     KEPT,
@@ -159,6 +160,7 @@ LEAST_READ = {
     "atif": 0.59, "prompt-response": 0.6, "tau-bench": 0.45, "openai": 0.37, "agentrx": 0.45, "swe-agent": 0.27,
     "mini-swe-agent": 0.5, "inspect": 0.44, "mint": 0.5, "who-and-when": 0.26, "tau2": 0.41, "gymnasium": 0.8,
     "agent-reward-bench": 0.47, "tape": 0.47, "autolibra": 0.52, "otel": 0.06,
+    **coding_agents.LEAST_READ,
 }  # fmt: skip
 
 
@@ -322,10 +324,10 @@ def test_a_format_says_what_it_leaves_out() -> None:
 def _count_of(format: str, document: Any, text: str) -> int:
     """How often a text is in what was made of a document, and fields in the list of what was dropped of it."""
     reader, found = ImportReader(formats.FORMATS[format]), []
-    for row in read_import_records(io.BytesIO(lines(document))):
-        for part in reader.parts(row):
-            reader.prepare(part)
-            found.append(reader.read(part))
+    parts = [part for row in read_import_records(io.BytesIO(lines(document))) for part in reader.parts(row)]
+    for part in (*parts, *reader.rest()):
+        reader.prepare(part)
+        found.append(reader.read(part))
     built = json.dumps(msgspec.to_builtins(found, str_keys=True))
     return built.count(json.dumps(text)) + sum(reader.dropped.counts.values())
 

@@ -5,6 +5,7 @@ import pytest
 
 from apps.core.errors import DomainError
 from apps.trajectories import formats
+from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.conftest import record
 from workers import schema
 from workers.errors import InvalidRecord
@@ -186,6 +187,7 @@ def test_each_is_told_by_its_sign() -> None:
         "tau-bench": TAU,
         "prompt-response": {"prompt": "a", "response": "b"},
         "atif": {"schema_version": "ATIF-v1.5", "steps": []},
+        **coding_agents.EXAMPLES,
     }
     assert {name: formats.detect(document).name for name, document in documents.items()} == {
         name: name for name in formats.FORMATS
