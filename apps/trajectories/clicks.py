@@ -1,8 +1,9 @@
 """Where on a screenshot an agent acted: coordinates of its call, or the box of the element it named.
 
-Supported arguments of computer-use and browser agents: `coordinate: [x, y]` or `x` and `y` (computer use),
-`mouse_click(x, y)` (BrowserGym), `pyautogui.click(x, y)`, numbers of at most 1 as shares of the image; a `bbox` of
-(x, y, width, height), or a `bid` whose box the observation holds.
+Supported arguments of computer-use and browser agents: `coordinate: [x, y]` or `x` and `y` (computer use), these as an
+object, or under other names (`coordinate_x`, `start_x`, `click_x`, `mouse_position`), `mouse_click(x, y)` (BrowserGym),
+`pyautogui.click(x, y)` in code, numbers of at most 1 as shares of the image; a `bbox` of (x, y, width, height), or a
+`bid` whose box the observation holds.
 """
 
 from collections.abc import Iterable
@@ -19,7 +20,14 @@ _CODE = TextPattern(
 )
 _POINTER = TextPattern(r"(?i)click|tap|mouse|hover|drag|move")
 _BID = TextPattern(r"""\s*(?:bid\s*=\s*)?["']([A-Za-z0-9]{1,20})["']""")
-_POINTS = ("coordinate", "coordinates", "position", "point", "start_coordinate")
+_POINTS = (
+    *("coordinate", "coordinates", "position", "point", "start_coordinate", "start_point", "touch_point"),
+    *("mouse_position", "click_point", "path", "start_box"),
+)
+_AXES = (
+    *(("x", "y"), ("coordinate_x", "coordinate_y"), ("click_x", "click_y"), ("start_x", "start_y")),
+    ("width", "height"),  # of ScreenAgent's positions only
+)
 _BOXES = ("bbox", "bounding_box", "box")
 
 
@@ -55,24 +63,36 @@ def click_marks(
 def _mark(call: ToolCall, boxes: dict[str, Any], size: tuple[int, int]) -> ClickMark | None:
     arguments = call.arguments
     if isinstance(arguments, str):
-        if (pair := _PAIR.match(arguments)) and _POINTER.search(call.name):
-            return _point(float(pair[1]), float(pair[2]), size)
+        if (match := _PAIR.match(arguments)) and _POINTER.search(call.name):
+            return _point(float(match[1]), float(match[2]), size)
         bid = _BID.match(arguments)
         return _box(boxes.get(bid[1])) if bid else None
     if box := next((_box(arguments[key]) for key in _BOXES if key in arguments), None):
         return box
-    for key in _POINTS:
-        if (
-            isinstance(arguments.get(key), list)
-            and len(arguments[key]) == 2
-            and all(map(_is_number, arguments[key]))
-        ):
-            return _point(arguments[key][0], arguments[key][1], size)
-    if _is_number(arguments.get("x")) and _is_number(arguments.get("y")):
-        return _point(arguments["x"], arguments["y"], size)
-    if isinstance(arguments.get("code"), str) and (pair := _CODE.search(arguments["code"])):
-        return _point(float(pair[1]), float(pair[2]), size)
+    pairs = (_pair(arguments.get(key)) for key in _POINTS)
+    if pair := next(filter(None, pairs), None) or _axes(arguments, _AXES[:-1]):
+        return _point(*pair, size)
+    if isinstance(arguments.get("code"), str) and (match := _CODE.search(arguments["code"])):
+        return _point(float(match[1]), float(match[2]), size)
     return _box(boxes.get(arguments["bid"])) if isinstance(arguments.get("bid"), str) else None
+
+
+def _pair(value: Any) -> tuple[float, float] | None:
+    """(x, y) of a list, of an object, or of the first of a path's points."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        value = value[0]
+    if isinstance(value, dict):
+        return _axes(value, _AXES)
+    is_pair = isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+    return (value[0], value[1]) if is_pair else None
+
+
+def _axes(holder: dict[str, Any], names: tuple[tuple[str, str], ...]) -> tuple[float, float] | None:
+    """names: of x and y, each pair of them."""
+    for x, y in names:
+        if _is_number(holder.get(x)) and _is_number(holder.get(y)):
+            return holder[x], holder[y]
+    return None
 
 
 def _point(x: float, y: float, size: tuple[int, int]) -> ClickMark:

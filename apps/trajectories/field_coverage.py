@@ -102,7 +102,7 @@ class PathPatterns:
         for pattern, mark in marks:
             node = self.root
             for name in pattern.split("/")[1:]:
-                node = node.setdefault(name, {})
+                node = node.setdefault(name.replace("~1", "/").replace("~0", "~"), {})
             node[""] = mark
 
 

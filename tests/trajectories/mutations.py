@@ -18,6 +18,7 @@ from apps.trajectories.writer import PreparedTrajectory
 from tests.trajectories import test_formats as some
 from tests.trajectories import test_otel as spans
 from tests.trajectories.coding_agents import examples as coding_agents
+from tests.trajectories.computer_use.documents import DOCUMENTS as COMPUTER_USE
 from tests.trajectories.real_files import comes_back
 from tests.trajectories.test_tape import TAPE
 from workers.errors import InvalidRecord
@@ -25,6 +26,7 @@ from workers.errors import InvalidRecord
 _PIECES = [b"\x00", b"\xff\xfe", b"\\ud800", b"\\u0000", b'"', b"[[[[", b"1e999", b"\n{}\n"]
 JUNK: list[Any] = [None, 1, -1, True, "x", "", [], {}, [1], {"a": 1}, 1e400]
 DOCUMENTS: dict[str, Any] = {
+    **COMPUTER_USE,
     "atif": {
         "schema_version": "ATIF-v1.5",
         "session_id": "s1",

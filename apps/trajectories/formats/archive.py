@@ -4,6 +4,7 @@ No more than a record's limit is unpacked of one document, and all together is h
 (`unpacking`). Pictures that a document names (`screenshot_path`, `image_path`) are put into what is read of it.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,7 @@ _OF_SYSTEM = (
     "desktop.ini",
 )  # written next to the files by file managers
 _PEOPLE = ("human", "user")
+SCORE = "osworld_result"  # what the text of `result.txt` becomes
 _PICKLES = tuple(
     kind + packed for kind in (".pkl", ".pickle", ".pt", ".pth", ".joblib") for packed in ("", ".gz")
 )
@@ -217,6 +219,8 @@ class _Archive:
                 continue
             if name.endswith(_PICKLES):
                 yield Record(number, pointer=at, error=InvalidRecord(PICKLED))
+            elif (score := self._score(entry)) is not None:
+                yield Record(number, encoded(score), score, at, source=entry)
             elif not name.endswith((*_READ, *MEDIA_SUFFIXES)):
                 yield Record(number, pointer=at, skipped=f"a file of another kind than {', '.join(_READ)}")
             if not name.endswith(_READ):
@@ -229,6 +233,17 @@ class _Archive:
             is_media = name.endswith(MEDIA_SUFFIXES) and not _is_of_system(name)
             if is_media and entry not in self._read_names:
                 yield Record(1, pointer=f"/{escape(entry)}", skipped=_UNNAMED_MEDIA)
+
+    def _score(self, entry: str) -> dict[str, float] | None:
+        """The score of an OSWorld run, which lies next to its `traj.jsonl` as a text; None of other files."""
+        folder, _, name = entry.rpartition("/")
+        if name != "result.txt" or f"{folder}/traj.jsonl".lstrip("/") not in self._names:
+            return None
+        try:
+            score = float(self._bytes(entry))
+        except (ValueError, InvalidRecord):
+            return None
+        return {SCORE: score} if math.isfinite(score) else None
 
     def _with_pictures(self, record: Record, folder: str) -> Record:
         try:

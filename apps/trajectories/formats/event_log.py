@@ -18,11 +18,12 @@ _NO_ANSWER = "a run in which the agent did nothing; the file has others in which
 
 @dataclass(slots=True)
 class _Run:
-    """line: of the first event. places: offset and length of each event as it was sent, and of what is read instead
-    where that is something else. has_key: whether its key names it, not its file. answered: whether an agent did
-    something."""
+    """line, source: of the first event. places: offset and length of each event as it was sent, and of what is read
+    instead where that is something else. has_key: whether its key names it, not its file. answered: whether an agent
+    did something."""
 
     line: int
+    source: str = ""
     is_list: bool = False
     has_key: bool = False
     answered: bool = False
@@ -64,7 +65,12 @@ class EventLog:
         self._last, self._source = self._last if name is None else name, record.source
         run = self._runs.setdefault(
             self._last,
-            _Run(record.line, is_list=_is_run(record.document), has_key=self._last.startswith("run ")),
+            _Run(
+                record.line,
+                record.source,
+                is_list=_is_run(record.document),
+                has_key=self._last.startswith("run "),
+            ),
         )
         self._append(run, record)
 
@@ -79,7 +85,7 @@ class EventLog:
         last = self._runs.get(self._last)
         if last is not None and not last.has_key and not last.is_list:
             del self._runs[self._last]
-            self._runs.setdefault(name, _Run(last.line, has_key=True)).add_run(last)
+            self._runs.setdefault(name, _Run(last.line, last.source, has_key=True)).add_run(last)
 
     def records(self) -> Iterator[Record]:
         has_answers = any(run.answered for run in self._runs.values())
@@ -87,14 +93,15 @@ class EventLog:
             if self._answers is not None and has_answers and not run.answered:
                 yield Record(run.line, skipped=_NO_ANSWER)
             elif run.size > self._limit:
-                yield Record(run.line, error=too_large(self._limit))
+                yield Record(run.line, error=too_large(self._limit), source=run.source)
             else:
                 sent = [self._read(*place) for place, _ in run.places]
                 events = [
                     json.loads(raw if edited is None else self._read(*edited))
                     for raw, (_, edited) in zip(sent, run.places, strict=True)
                 ]
-                yield Record(run.line, b"\n".join(sent), events[0] if run.is_list else events)
+                document = events[0] if run.is_list else events
+                yield Record(run.line, b"\n".join(sent), document, source=run.source)
 
     def __del__(self) -> None:
         self._file.close()

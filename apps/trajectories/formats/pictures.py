@@ -18,8 +18,18 @@ _MEDIA_TYPES = {
     ".webm": "video/webm",
 }
 MEDIA_SUFFIXES = tuple(_MEDIA_TYPES)
-_PATH_KEYS = ("screenshot_path", "image_path", "screenshot", "clip")
+_PATH_KEYS = (
+    *("screenshot_path", "image_path", "screenshot", "clip", "image"),
+    *("saved_image_name", "image/encoded"),
+)
+_NEXT_TO = (
+    "screenshot_file",
+    "initial_state",
+)  # names of files in the folder of the document, and in no other
+_LIST_KEYS = ("screenshots", "input_image_paths", "images")
 _MAX_DEPTH = 32
+_DIGITS = 9
+_LONGEST_NAME = 1000
 _MAX_CANDIDATES = 1000  # files of one name among which the named one is looked for
 
 
@@ -37,7 +47,33 @@ class Pictures:
         """The document, which lies at `location`, with data URLs in place of names. Raises InvalidRecord."""
         if not self._by_last:
             return document
-        return self._embed(document, "", PurePosixPath(location), [self._limit], 0)
+        at = PurePosixPath(location)
+        return self._embed(self._with_numbered(document, at), "", at, [self._limit], 0)
+
+    def _with_numbered(self, document: Any, location: PurePosixPath) -> Any:
+        """With the names of the pictures that belong to a document by where they lie and how they are numbered:
+        `trajectory/0_screenshot.png` of Online-Mind2Web, `screenshot1.png` of WebVoyager."""
+        if (
+            isinstance(document, dict)
+            and "action_history" in document
+            and not document.get("input_image_paths")
+        ):
+            names = self._numbered(location.parent / "trajectory")
+            return document | {"input_image_paths": names} if names else document
+        if isinstance(document, list) and location.name == "interact_messages.json":
+            names = self._numbered(location.parent)
+            return {"messages": document, "screenshots": names} if names else document
+        return document
+
+    def _numbered(self, folder: PurePosixPath) -> list[str]:
+        """The pictures of a folder whose names hold a number, in the order of these."""
+        found = []
+        for paths in self._by_last.values():
+            for path in paths:
+                digits = "".join(character for character in path.stem if character.isdecimal())
+                if path.parent == folder and 0 < len(digits) <= _DIGITS:
+                    found.append((int(digits), str(path)))
+        return [name for _, name in sorted(found)]
 
     def _embed(self, value: Any, pointer: str, location: PurePosixPath, left: list[int], depth: int) -> Any:
         if depth > _MAX_DEPTH:
@@ -52,15 +88,35 @@ class Pictures:
         out = {}
         for key, element in value.items():
             at = f"{pointer}/{escape(str(key))}"
-            path = (
-                self._find_file(element, location) if key in _PATH_KEYS and isinstance(element, str) else None
-            )
-            out[key] = (
-                self._embed(element, at, location, left, depth + 1)
-                if path is None
-                else self._url(path, at, left)
-            )
+            if key in _LIST_KEYS and isinstance(element, list):
+                out[key] = [
+                    self._embed_named(each, f"{at}/{n}", location, left, depth)
+                    for n, each in enumerate(element)
+                ]
+            elif key in _NEXT_TO and isinstance(element, str):
+                out[key] = self._embed_named(
+                    str(location.parent / element), at, location, left, depth, element
+                )
+            elif key in _PATH_KEYS or (key, value.get("class_")) == ("content", "image_observation"):
+                out[key] = self._embed_named(element, at, location, left, depth)
+            else:
+                out[key] = self._embed(element, at, location, left, depth + 1)
         return out
+
+    def _embed_named(
+        self,
+        value: Any,
+        pointer: str,
+        location: PurePosixPath,
+        left: list[int],
+        depth: int,
+        named: str | None = None,
+    ) -> Any:
+        """named: what the document has where `value` is the path of the one file that it can be."""
+        path = self._find_file(value, location) if isinstance(value, str) else None
+        if path is None or (named is not None and str(path) != value):
+            return self._embed(value if named is None else named, pointer, location, left, depth + 1)
+        return self._url(path, pointer, left)
 
     def _url(self, path: PurePosixPath, pointer: str, left: list[int]) -> str:
         content = self._read(str(path))
@@ -75,7 +131,7 @@ class Pictures:
 
     def _find_file(self, name: str, location: PurePosixPath) -> PurePosixPath | None:
         """Of files of that name the one whose path ends most like it, then the one nearest to the document."""
-        parts = name.replace("\\", "/").split("/")
+        parts = name[-_LONGEST_NAME:].replace("\\", "/").split("/")
 
         def likeness(path: PurePosixPath) -> tuple[int, int]:
             by_end = _common_prefix_length(reversed(parts), reversed(path.parts))

@@ -16,7 +16,10 @@ READ = ("/reward", "/task_id", "/traj/*/reward")
 
 
 def sniff(document: Any) -> bool:
-    return isinstance(document, dict) and "task_id" in document and isinstance(document.get("traj"), list)
+    traj = document.get("traj") if isinstance(document, dict) and "task_id" in document else None
+    return isinstance(traj, list) and all(
+        isinstance(message, dict) and "role" in message for message in traj[:1]
+    )
 
 
 def read(document: Any) -> Trajectory:

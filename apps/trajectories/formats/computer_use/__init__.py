@@ -2,4 +2,24 @@
 
 from typing import Any
 
-FORMATS: tuple[tuple[str, str, Any], ...] = ()
+from apps.trajectories.formats.computer_use import (
+    agent_net,
+    android,
+    browser_use,
+    mind2web,
+    online_mind2web,
+    osworld,
+    webarena,
+    webvoyager,
+)
+
+FORMATS: tuple[tuple[str, str, Any], ...] = (
+    ("osworld", "OSWorld's traj.jsonl, alone or as an archive of results", osworld),
+    ("browser-use", "browser-use history", browser_use),
+    ("webvoyager", "WebVoyager's interact_messages.json", webvoyager),
+    ("webarena", "WebArena trajectories as JSON", webarena),
+    ("mind2web", "Mind2Web and Multimodal-Mind2Web", mind2web),
+    ("online-mind2web", "Online-Mind2Web's result.json", online_mind2web),
+    ("agentnet", "AgentNet of OpenCUA, and AgentNetBench", agent_net),
+    ("android", "AndroidControl, and Android in the Wild", android),
+)

@@ -1,0 +1,141 @@
+"""Mind2Web's demonstrations: {"annotation_id", "confirmed_task", "actions": [{"operation", "pos_candidates",
+"cleaned_html"}], "action_reprs", "website", ...}; of Multimodal-Mind2Web a row is one action, with its screenshot.
+
+People made them, so that the agent is a person. The page before an action is `cleaned_html`, or `raw_html` where there
+is no other; the element acted on is the first of `pos_candidates`, whose box is where it is on the page.
+"""
+
+import json
+import math
+from itertools import count
+from typing import Any
+
+from apps.trajectories.formats.benchmarks.browser import seen
+from apps.trajectories.formats.computer_use.screens import in_turn, picture_source
+from apps.trajectories.formats.event_log import event_log
+from workers.errors import InvalidRecord
+from workers.schema import ObservationResult, Step, Task, ToolCall, Trajectory, clean, parse_json
+from workers.schema.decode import optional_str, require_list, require_object
+from workers.schema.messages import build_trajectory
+
+SIGN = "an object with `annotation_id` and `confirmed_task`, and `actions` or the `operation` of one action"
+READ = (
+    *("/*/annotation_id", "/*/confirmed_task", "/*/target_action_index", "/*/actions/*/pos_candidates"),
+    *("/*/pos_candidates", "/*/action_reprs", "/*/operation", "/*/target_action_reprs"),
+)
+_PAGE = "the page before it was cleaned, of which `cleaned_html` is read"
+_OTHERS = "elements of the page that were not acted on, for training a ranker; the page itself is read"
+LEFT_OUT = {
+    f"/*/{name}": reason
+    for place in ("", "actions/*/")
+    for name, reason in ((f"{place}raw_html", _PAGE), (f"{place}neg_candidates", _OTHERS))
+}
+_ROWS = count()
+_OF_TASK = ("website", "domain", "subdomain")
+_BOX = "bounding_box_rect"
+
+
+def sniff(document: Any) -> bool:
+    if isinstance(document, list):
+        return bool(document) and sniff(document[0]) and isinstance(document[0], dict)
+    wanted = ("annotation_id", "confirmed_task")
+    if not isinstance(document, dict) or not all(isinstance(document.get(key), str) for key in wanted):
+        return False
+    return isinstance(document.get("actions"), list) or "operation" in document
+
+
+def _run_of(row: Any) -> str:
+    """Rows of one action belong together, a row of all of them is a run of its own."""
+    if isinstance(row, dict) and "operation" in row and "actions" not in row:
+        return f"annotation {row.get('annotation_id')}"
+    return f"row {next(_ROWS)}"
+
+
+Gathered = event_log(key=_run_of)
+
+
+def read(document: Any) -> Trajectory:
+    document, _ = clean(document)
+    rows = [require_object(row, pointer=f"/{index}") for index, row in enumerate(require_list(document))]
+    if not rows:
+        raise InvalidRecord("has no row, so there is nothing to judge.")
+    row = rows[0]
+    if "actions" in row:
+        actions = [
+            (require_object(action, pointer=f"/0/actions/{n}"), f"/0/actions/{n}")
+            for n, action in enumerate(require_list(row["actions"], pointer="/0/actions"))
+        ]
+    else:
+        actions = [(each, f"/{index}") for index, each in enumerate(rows)]
+        actions.sort(key=lambda action: _place(action[0]))
+    reprs = row.get("action_reprs")
+    texts = parse_json(reprs) if isinstance(reprs, str) and reprs.startswith("[") else reprs
+    texts = texts if isinstance(texts, list) else []
+    instruction = optional_str(row.get("confirmed_task"), pointer="/0/confirmed_task") or ""
+    turns = []
+    for n, (action, where) in enumerate(actions):
+        target = action.get("target_action_reprs") or (texts[n] if n < len(texts) else None)
+        turns.append((_view(action, where), _acted(action, target, n, where)))
+    task = {key: row[key] for key in _OF_TASK if row.get(key)}
+    identity = optional_str(row.get("annotation_id"), pointer="/0/annotation_id") or ""
+    return build_trajectory(
+        in_turn(instruction, turns),
+        Task(id=identity, instruction=instruction, metadata=task),
+        pointer="/0/actions" if "actions" in row else "",
+        id=identity or None,
+        agent="person",
+        metadata={"action_reprs": texts} if texts else {},
+    )
+
+
+def _place(row: dict[str, Any]) -> int:
+    index = row.get("target_action_index")
+    return (
+        int(index)
+        if isinstance(index, int) or (isinstance(index, str) and index.isdecimal() and len(index) < 9)
+        else 0
+    )
+
+
+def _view(action: dict[str, Any], where: str) -> ObservationResult:
+    page = action.get("cleaned_html") or action.get("raw_html")
+    picture = action.get("screenshot")
+    if isinstance(picture, dict):  # as `datasets` writes a picture
+        picture = picture.get("bytes") or picture.get("path")
+    return seen(optional_str(page, pointer=f"{where}/cleaned_html") or "", picture_source(picture), {})
+
+
+def _acted(action: dict[str, Any], target: Any, n: int, where: str) -> Step:
+    given = _decoded(action.get("operation"), f"{where}/operation")
+    operation = require_object(given or {}, pointer=f"{where}/operation")
+    name = optional_str(operation.get("op"), pointer=f"{where}/operation/op") or "act"
+    candidates = require_list(action.get("pos_candidates") or [], pointer=f"{where}/pos_candidates")
+    element = _decoded(candidates[0], f"{where}/pos_candidates/0") if candidates else {}
+    element = require_object(element, pointer=f"{where}/pos_candidates/0")
+    arguments: dict[str, Any] = {"target": target} if isinstance(target, str) and target else {}
+    arguments |= {"value": operation["value"]} if operation.get("value") else {}
+    arguments |= {key: element[key] for key in ("tag", "backend_node_id") if element.get(key) is not None}
+    arguments |= {"bbox": box} if (box := _box(element.get("attributes"))) else {}
+    extra = {
+        "operation": operation,
+        "candidates": [_decoded(each, f"{where}/pos_candidates") for each in candidates],
+    }
+    return Step(
+        source="agent",
+        tool_calls=(ToolCall(name=name.lower(), arguments=arguments, extra=extra),),
+        extra={"source_index": n} | {key: action[key] for key in ("action_uid",) if action.get(key)},
+    )
+
+
+def _decoded(value: Any, pointer: str) -> Any:
+    return parse_json(value, pointer=pointer) if isinstance(value, str) and value[:1] in ("{", "[") else value
+
+
+def _box(attributes: Any) -> list[float] | None:
+    """(x, y, width, height) of an element, from its attributes, which are JSON in a text."""
+    try:
+        found = json.loads(attributes) if isinstance(attributes, str) else attributes
+        numbers = [float(number) for number in str(found[_BOX]).split(",")]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return numbers if len(numbers) == 4 and all(map(math.isfinite, numbers)) else None
