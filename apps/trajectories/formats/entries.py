@@ -5,7 +5,6 @@ folder, links are not followed, and names that point outside are refused.
 """
 
 import lzma
-import os
 import struct
 import tarfile
 import zipfile
@@ -126,26 +125,21 @@ class FolderEntries:
     """A folder of this machine, by the command line only. Links are named and not followed."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._paths: dict[str, Path] = {}
         self.not_files: list[str] = []
-        self.names = list(self._walk())
+        for path in sorted(folder.rglob("*")):
+            name = path.relative_to(folder).as_posix()
+            if path.is_file() and not path.is_symlink():
+                self._paths[name] = path
+            elif not path.is_dir() or path.is_symlink():
+                self.not_files.append(name)
+        self.names = list(self._paths)
 
     def open(self, name: str) -> IO[bytes]:
         try:
-            return (self._folder / name).open("rb")
+            return self._paths[name].open("rb")
         except OSError as error:
             raise InvalidRecord(f"the file cannot be read: {error.strerror}.") from None
-
-    def _walk(self) -> Iterator[str]:
-        for folder, inner, files in os.walk(self._folder):
-            inner.sort()
-            for name in sorted(files):
-                path = Path(folder) / name
-                relative = path.relative_to(self._folder).as_posix()
-                if path.is_file() and not path.is_symlink():
-                    yield relative
-                else:
-                    self.not_files.append(relative)
 
 
 @contextmanager

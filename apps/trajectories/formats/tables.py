@@ -27,8 +27,8 @@ PARQUET, ARROW_FILE, ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 _BATCH = 64  # rows decoded at a time
 _LARGEST_GROUP = 4 * 2**30  # bytes that a row group of Parquet may say it unpacks to
 _MISSING = (
-    "the file is {}, which needs pyarrow: install the extra `parquet` (pip install 'touchstone-rewards[parquet]'), or "
-    "convert the file to JSON lines: `datasets.Dataset.{}(FILE).to_json(OUT)`."
+    "the file is {}, which needs pyarrow (the extra `parquet`): `pip install pyarrow`, or convert the file to JSON "
+    "lines: `datasets.Dataset.{}(FILE).to_json(OUT)`."
 )
 _MEDIA = (
     (b"\x89PNG", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"), (b"RIFF", "image/webp"),
