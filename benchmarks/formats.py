@@ -1,7 +1,7 @@
 """What of every public trace file is read: docs/formats.md.
 
-`python -m benchmarks.formats` reads each file of the data folder's `wild/` and `cases/import/`, counts what it holds, and
-looks for every value of the source in what was read. Ends with 1 where a trajectory does not come back equal from ATIF.
+`python -m benchmarks.formats` reads each file of the data folder's `wild/` and `cases/import/`, counts what it holds,
+and looks for every value of the source in what was read. Ends with 1 where a trajectory comes back from ATIF unequal.
 """
 
 import argparse
