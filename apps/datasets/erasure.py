@@ -198,7 +198,13 @@ def _free_undecided(items: Collection[int]) -> None:
 
 def _contains_trajectory(dataset_version: DatasetVersion, trajectory: Trajectory) -> bool:
     folder = data_folder(dataset_version)
-    return any(holds_trajectory(folder / f"{split}.jsonl.zst", trajectory.content_hash) for split in SPLITS)
+    hashes = (trajectory.content_hash, trajectory.earlier_content_hash)
+    return any(
+        holds_trajectory(folder / f"{split}.jsonl.zst", content)
+        for split in SPLITS
+        for content in hashes
+        if content
+    )
 
 
 def withdraw(dataset_versions: Collection[DatasetVersion], because: str, by: User | None) -> tuple[str, ...]:

@@ -34,7 +34,8 @@ class Task(models.Model):
 
 class Trajectory(models.Model):
     """content_hash covers the task id and the content of the steps (workers.schema.Trajectory.content_hash): it pairs
-    and finds copies. identity says which trajectory it is (writer.PreparedTrajectory); blank of rows made by hand."""
+    and finds copies. identity says which trajectory it is (writer.PreparedTrajectory); blank of rows made by hand.
+    earlier_content_hash: what dataset versions, reports and exports from before speakers were content name it by."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="trajectories")
     task = models.ForeignKey(Task, models.CASCADE, related_name="trajectories")
@@ -44,6 +45,7 @@ class Trajectory(models.Model):
     source_format = models.CharField(max_length=40)
     content_hash = models.CharField(max_length=64)
     identity = models.CharField(max_length=64, blank=True)
+    earlier_content_hash = models.CharField(max_length=64, null=True)
     step_count = models.PositiveIntegerField()
     agent_step_count = models.PositiveIntegerField()
     token_count = models.PositiveIntegerField()  # an estimate: UTF-8 bytes of all text / 4
@@ -67,6 +69,11 @@ class Trajectory(models.Model):
             models.Index(fields=["project", "-created_at", "-id"], name="trajectory_newest"),
             models.Index(fields=["project", "external_id"], name="trajectory_external"),
             models.Index(fields=["project", "content_hash"], name="trajectory_content"),
+            models.Index(
+                fields=["project", "earlier_content_hash"],
+                condition=models.Q(earlier_content_hash__isnull=False),
+                name="trajectory_earlier_content",
+            ),
             models.Index(
                 fields=["project", "agent_name", "agent_version", "-created_at", "-id"],
                 name="trajectory_agent",

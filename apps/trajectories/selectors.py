@@ -94,8 +94,7 @@ def keys_by_external_id(project: Project, ids: Iterable[str]) -> dict[str, int]:
 
 def keys_by_content_hash(project: Project, hashes: Iterable[str]) -> dict[str, int]:
     """content hash -> key, of those the project has (still)."""
-    rows = Trajectory.objects.filter(project=project, content_hash__in=set(hashes))
-    return dict(rows.order_by("-pk").values_list("content_hash", "pk"))
+    return {content: keys[0] for content, keys in _keys_of_contents(project, set(hashes)).items()}
 
 
 def stored_keys(
@@ -104,15 +103,22 @@ def stored_keys(
     """Keys by content hash and the key that an export named: that one if it has the content, else the newest that has;
     without what the project does not have."""
     wanted = set(wanted)
-    rows = Trajectory.objects.filter(project=project, content_hash__in={content for content, _ in wanted})
-    keys: dict[str, list[int]] = {}
-    for content, pk in rows.order_by("pk").values_list("content_hash", "pk"):
-        keys.setdefault(content, []).append(pk)
+    keys = _keys_of_contents(project, {content for content, _ in wanted})
     return {
         (content, number): number if number is not None and number in keys[content] else keys[content][-1]
         for content, number in wanted
         if content in keys
     }
+
+
+def _keys_of_contents(project: Project, hashes: set[str]) -> dict[str, list[int]]:
+    """Keys by content hash, the oldest first; by the earlier hash those that have one."""
+    keys: dict[str, list[int]] = {}
+    for name in ("content_hash", "earlier_content_hash"):
+        rows = Trajectory.objects.filter(**{"project": project, f"{name}__in": hashes - keys.keys()})
+        for content, pk in list(rows.order_by("pk").values_list(name, "pk")):
+            keys.setdefault(content, []).append(pk)
+    return keys
 
 
 def require_trajectory(project: Project, pk: int) -> Trajectory:

@@ -12,6 +12,7 @@ from workers.schema.atif_writer import CALL_FIELDS, RESULT_FIELDS, STEP_FIELDS, 
 from workers.schema.decode import clean, convert, finite, optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory, decode_arguments
 from workers.schema.records import ObservationResult, Part, Source, Step, Task, ToolCall, Trajectory
+from workers.schema.speakers import take_speaker
 
 VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(4, 9))
 _SOURCES: dict[str, Source] = {"system": "system", "user": "user", "agent": "agent"}
@@ -111,7 +112,7 @@ def _step(raw: dict[str, Any], number: int, at: str) -> Step:
     message = None if extra.pop("message_is_null", False) else raw.get("message")
     rest = {key: value for key, value in raw.items() if key not in STEP_FIELDS and value is not None}
     reward = finite(extra.pop("reward", None), pointer=f"{at}/extra/reward")
-    speaker, extra = _take_speaker(extra, source)
+    speaker, extra = take_speaker(extra, source)
     if kept is not None:
         extra = require_object(kept, pointer=f"{at}/extra/{EXTRA_AS_WAS}")
     return Step(
@@ -130,21 +131,6 @@ def _step(raw: dict[str, Any], number: int, at: str) -> Step:
         ),
         extra={"source_index": number} | extra | ({"atif": rest} if rest else {}),
     )
-
-
-def _take_speaker(extra: dict[str, Any], source: Source) -> tuple[str | None, dict[str, Any]]:
-    """The speaker in `extra`, and the rest; exports of earlier versions have it as the name of a chat message."""
-    if isinstance(extra.get("speaker"), str) and extra["speaker"]:
-        return extra["speaker"], {key: value for key, value in extra.items() if key != "speaker"}
-    message = extra.get("message")
-    if source == "environment" or not isinstance(message, dict):
-        return None, extra
-    name = message.get("name")
-    if not isinstance(name, str) or not name:
-        return None, extra
-    rest = {key: value for key, value in message.items() if key != "name"}
-    others = {key: value for key, value in extra.items() if key != "message"}
-    return name, others | ({"message": rest} if rest else {})
 
 
 def _call(raw: Any, at: str) -> ToolCall:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert, parse_json, require_object
 from workers.schema.records import KIND_OF, RECORD_TYPES, FeedbackRecord, RankingRecord, Trajectory
+from workers.schema.speakers import with_speakers
 
 _TRAJECTORY = '{"kind": "trajectory",'
 _SINGLE = ("a", "b", "trajectory")
@@ -68,7 +69,7 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
                 if line.pop("kind", None) != "trajectory":
                     continue
                 line.pop("key", None)
-                found = convert(line, Trajectory)
+                found = with_speakers(convert(line, Trajectory))
             yield found
 
 
@@ -88,7 +89,7 @@ def read_records(path: Path) -> Iterator[FeedbackRecord]:
                 line = require_object(parse_json(text))
                 kind = line.pop("kind", None)
                 if kind == "trajectory":
-                    trajectories[line.pop("key", "")] = convert(line, Trajectory)
+                    trajectories[line.pop("key", "")] = with_speakers(convert(line, Trajectory))
                     continue
                 record = _record(kind, line, trajectories)
             yield record
