@@ -1,4 +1,8 @@
-"""Two real processes that train one model, over gloo: equal losses, a resumed run, memory that runs out in one."""
+"""Two processes that train one model, over gloo: equal losses, a resumed run, memory that runs out in one.
+
+They are forks of this process, which has imported torch; `test_memory_that_runs_out_in_one_rank_of_a_sharded_model`
+starts them as a training run does.
+"""
 
 import json
 import os
@@ -14,6 +18,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests import forked
+from tests.ports import free_port
 from tests.workers.decoders import save_decoder
 from tests.workers.train.rank_program import train_scenario
 from workers.schema import Task, write_records
@@ -78,7 +84,17 @@ def run_two(folder: Path, **scenarios: dict[str, Any]) -> dict[str, list[dict[st
     """By scenario, what each rank found. All run in one pair of processes."""
     for name, scenario in scenarios.items():
         (folder / f"{name}.json").write_text(json.dumps(scenario))
-    launch(folder, *scenarios)
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    logs = [folder / f"rank-{rank}.log" for rank in (0, 1)]
+    children = [
+        forked.start(
+            "tests.workers.train.rank_program", [str(folder), *scenarios],
+            log=log, given=place | {"LOCAL_WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank)},
+        )
+        for rank, log in enumerate(logs)
+    ]  # fmt: skip
+    for child, log in zip(children, logs, strict=True):
+        assert child.wait(120) == 0, log.read_text()[-3000:]
     return {
         name: [json.loads((folder / f"{name}-{rank}.out.json").read_text()) for rank in (0, 1)]
         for name in scenarios
