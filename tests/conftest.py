@@ -10,8 +10,11 @@ import random
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +113,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     elif not (collection_path.name.startswith("test_") and collection_path.suffix == ".py"):
         return None
     return True if chosen and not any(chosen & groups.groups_in(path) for path in inside) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Workers of xdist collect the same files in the same order, so each would rewrite the assertions of all of them,
+    10 s of CPU where nothing is cached. Each begins with a share of them, and then reads what the others wrote."""
+    config = session.config
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if not worker or config.args_source is not config.ArgsSource.TESTPATHS:
+        return
+    number, count = int(worker.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    chosen = _chosen(config) or set(groups.GROUPS)
+    files = [path for path in sorted(groups.TESTS.rglob("test_*.py")) if chosen & groups.groups_in(path)]
+    for path in files[number::count]:
+        name = path.relative_to(groups.TESTS.parent).with_suffix("").as_posix().replace("/", ".")
+        # What cannot be imported is imported again, and reported, when it is collected.
+        with suppress(Exception), warnings.catch_warnings(action="error"):
+            import_module(name)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

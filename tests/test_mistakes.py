@@ -39,7 +39,7 @@ def _start(home: Path, *command: str) -> "subprocess.Popen[str]":
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["up", "demo"])
+@pytest.mark.parametrize("command", ["up", pytest.param("demo", marks=pytest.mark.long)])
 def test_a_full_disk(command: str) -> None:
     with small_disk("size=16k") as home:
         done = _manage(home, command)

@@ -176,7 +176,13 @@ def test_a_killed_database_comes_back_on_its_port_and_all_go_on(home: Path, up: 
     until(lambda: up.get("/login").status_code == 200)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "killed"])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(signal.SIGINT, id="ctrl-c"),
+        pytest.param(signal.SIGKILL, id="killed", marks=pytest.mark.long),  # a second start
+    ],
+)
 def test_ended_by_ctrl_c_or_killed_it_leaves_nothing_behind(home: Path, up: Up, sent: signal.Signals) -> None:
     """Also of what was started again meanwhile."""
     up.popen.send_signal(sent)

@@ -11,7 +11,7 @@ from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key, create_project
 from apps.rewards.models import ScoreRollup
 from apps.rewards.services import deploy
-from docs.examples import best_of_n, gigpo, grpo
+from docs.examples import best_of_n, gigpo
 from tests.rewards.conftest import make_model, running_service, serves, wait_until
 from tests.workers.engine.fakes import FakeModel
 
@@ -43,7 +43,8 @@ def client() -> Iterator[RewardClient]:
             yield client
 
 
-@pytest.mark.parametrize("by", ["steps", pytest.param("trajectories", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("by", ["steps", "trajectories"])
 def test_a_loop_learns_what_is_paid(client: RewardClient, by: gigpo.By) -> None:
     curve = gigpo.train(client, seed=0, by=by, steps=20)
     assert len(curve.given) == len(curve.true) == 20
@@ -54,6 +55,8 @@ def test_a_loop_learns_what_is_paid(client: RewardClient, by: gigpo.By) -> None:
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # TRL and transformers, about each other
 def test_trl_learns_what_is_paid(client: RewardClient) -> None:
+    from docs.examples import grpo  # and with it TRL's trainers
+
     curve = grpo.train(client, seed=0, rounds=2, steps=12)
     assert len(curve.given) == 24
     first, last = statistics.mean(curve.given[:4]), statistics.mean(curve.given[-4:])

@@ -1,7 +1,8 @@
 """One installation with everything embedded, through faults at chosen moments, and out of its backup.
 
 In this order and on one worker of xdist, since starting one takes longer than most of these. `test_random.py` has
-faults at random.
+faults at random. The backup, which starts a second installation, is among the long tests; tests/core/test_backup.py
+restores a smaller one.
 """
 
 import re
@@ -159,6 +160,7 @@ def test_a_damaged_artifact_is_not_served(installed: Installation) -> None:
     assert failure["version"] not in versions
 
 
+@pytest.mark.long
 def test_all_of_it_comes_back_from_a_backup(installed: Installation) -> None:
     check_restored(installed)
 

@@ -1,6 +1,8 @@
 """The circle turns: a policy finds out that length pays, the monitors notice before what it does gets worse, people
 judge what is behind it, a new model is trained, tried and promoted by rule, and length no longer pays. The trainer's
 client sees no error on the way. Everything is real but the policy and the people, who are scripted.
+
+A cycle without the policy and the monitors is in test_cycle.py.
 """
 
 import asyncio
@@ -33,7 +35,7 @@ from tests.factories import make_member
 from tests.retraining.test_cycle import trained, work
 from tests.rewards.conftest import Service, running_service, serves, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
 THINGS = [
     *(

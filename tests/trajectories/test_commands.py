@@ -60,10 +60,17 @@ BAD = {
         "TOUCHSTONE_MAX_RECORD_MB",
     ),
 }
+_BY_OTHER_WAYS = ("malformed", "call without a name")
 
 
-@pytest.mark.parametrize(("line", "pointer", "said"), BAD.values(), ids=BAD)
-@pytest.mark.parametrize("way", ["command", "post", "upload"])
+@pytest.mark.parametrize(
+    ("way", "line", "pointer", "said"),
+    [  # one reader serves all three ways: each meets a record that is no JSON, and one that no format can be
+        pytest.param(way, *BAD[name], id=f"{way}-{name}")
+        for way, names in (("command", BAD), ("post", _BY_OTHER_WAYS), ("upload", _BY_OTHER_WAYS))
+        for name in names
+    ],
+)
 def test_one_bad_record_of_a_thousand(
     project: Project,
     client: Client,

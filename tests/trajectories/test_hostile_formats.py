@@ -67,9 +67,13 @@ def test_no_field_of_a_format_runs(name: str, project: Project, researcher: User
         for text in (EVIL, NAME):
             stream = io.BytesIO(json.dumps(put(DOCUMENTS[name], path, text)).encode())
             try:
-                taken += import_trajectories(project=project, stream=stream, format=name, by=None).created
+                created = import_trajectories(project=project, stream=stream, format=name, by=None).created
             except DomainError as error:
                 assert str(error)
+                continue
+            taken += created
+            if created:
+                break  # NAME is for what is too short for EVIL
     rows = list(Trajectory.objects.all())
     assert taken == len(rows) > 0
     for row in rows:

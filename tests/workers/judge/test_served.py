@@ -128,7 +128,7 @@ def await_health(process: "subprocess.Popen[bytes]", url: str, log: Path) -> Non
     raise AssertionError(log.read_text())
 
 
-@pytest.fixture(scope="module", params=[TRANSFORMERS, LLAMA])
+@pytest.fixture(scope="module", params=[pytest.param(TRANSFORMERS, marks=pytest.mark.long), LLAMA])
 def address(request: pytest.FixtureRequest, models: Path) -> Iterator[tuple[str, str]]:
     with served(request.param, models) as url:
         yield request.param, url

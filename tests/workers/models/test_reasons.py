@@ -166,8 +166,12 @@ class TestEvents:
 class TestBounds:
     @pytest.mark.parametrize(
         "text",
-        ["a" * 2**20, "late parcel " * 2**17, " ".join(f"{n:x}" for n in range(2**17)), "é!" * 2**18],
-        ids=["one word", "two words", "many words", "signs"],
+        [
+            pytest.param("a" * 2**20, id="one word"),
+            pytest.param("late parcel " * 2**17, id="two words", marks=pytest.mark.long),
+            pytest.param(" ".join(f"{n:x}" for n in range(2**17)), id="many words"),
+            pytest.param("é!" * 2**18, id="signs", marks=pytest.mark.long),
+        ],
     )
     def test_a_megabyte_takes_seconds(self, text: str) -> None:
         model = linear_model([SEVERAL])

@@ -138,8 +138,8 @@ def test_a_resumed_run_keeps_the_frozen_weights_it_began_with(
     assert recipe_as_begun(tmp_path, recipe, "cpu").base_weights == "bfloat16"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rank", [0, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.long  # test_ranks.py starts two processes of a training run too
+@pytest.mark.parametrize("rank", [0, 4])
 def test_two_ranks_do_what_one_does(run_directory, recipe, preferences, rank: int) -> None:
     recipe = replace(recipe, lora_rank=rank, checkpoint_seconds=0.0)
     alone, both = run_directory(recipe), run_directory(recipe)

@@ -141,7 +141,7 @@ def test_a_verdict_without_a_critique_is_whole_only_where_nobody_wrote_any() -> 
     assert not is_whole(Written((1,), "It was", False), writes=False), "it was cut off"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_reinforcement_moves_towards_what_was_right(folder: Path) -> None:
     chosen = recipe(
         folder, epochs=1, reinforce_steps=12, reinforce_samples=6, reinforce_rate=3e-3, reinforce_kl=0.0

@@ -196,7 +196,7 @@ def test_which_models_may_be_parents() -> None:
 
 
 def test_a_run_says_how_much_of_its_parent_it_uses_and_what_that_brings(run_directory) -> None:
-    recipe = parse_recipe({"backbone": "linear", "ensemble": 2})
+    recipe = parse_recipe({"backbone": "linear", "ensemble": 1})
     first = run_directory(recipe, splits={"train": noisy(300), "validation": [], "test": noisy(20, seed=1)})
     train(first)
     held_out = noisy(120, seed=9)

@@ -273,7 +273,8 @@ class TestEveryKindOfFeedback:
         [
             *((objective, "step-encoder") for objective in OBJECTIVES if objective != GENERATIVE),
             *((objective, "linear") for objective in OBJECTIVES if objective != GENERATIVE),
-            ("joint", "hybrid"),  # linear has all losses, and hybrid only one channel more
+            # Linear has all losses, and hybrid only one channel more.
+            pytest.param("joint", "hybrid", marks=pytest.mark.long),
         ],
     )
     def test_it_learns_what_was_said_and_can_be_served(

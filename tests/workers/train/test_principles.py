@@ -180,7 +180,7 @@ def test_which_are_turned_depends_on_seed_and_step_alone(folder: Path) -> None:
     assert never.people.by_principles(never.train, 0) == never.train
 
 
-@pytest.mark.slow
+@pytest.mark.long  # test_generative.py has the same without principles
 def test_a_training_that_was_stopped_goes_on_with_the_same_losses(folder: Path, tmp_path: Path) -> None:
     chosen = following(
         folder, epochs=1, batch_pairs=4, reinforce_steps=2, reinforce_samples=2, checkpoint_seconds=0.0

@@ -118,7 +118,7 @@ def test_mlflow_with_its_file_store(run: Path, tmp_path: Path, monkeypatch: pyte
     assert not client.list_artifacts(found.info.run_id)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(mlflow_command() is None, reason="needs the server of MLflow (`make install-dev`)")
 def test_mlflow_with_a_real_server(run: Path, tmp_path: Path) -> None:
     """A run that is interrupted, continued and succeeds is one run of the server, with its artifacts."""
