@@ -21,6 +21,7 @@ from apps.trajectories.trajectory_values import TrajectoryValues, Use
 from workers.errors import InvalidRecord
 from workers.schema import RECORD_LIMITS, Trajectory, check_json_shape
 from workers.schema.decode import escape
+from workers.schema.message_parts import TEXT_TYPES
 from workers.schema.message_shapes import ROLES
 
 UNREAD = "unread"  # key of the metadata
@@ -49,6 +50,12 @@ _NAMES = {
             "image",
             "tool_use",
             "tool_result",
+            "message",
+            "thinking",
+            "reasoning",
+            "function_call",
+            "function_call_output",
+            *TEXT_TYPES,
         )
     ),
 }

@@ -46,6 +46,141 @@ CLAUDE_CODE: list[dict[str, Any]] = [
         "message": {"id": "m2", "role": "assistant", "content": [{"type": "text", "text": "One file."}]},
     },
 ]
-EXAMPLES: dict[str, Any] = {"claude-code": CLAUDE_CODE}
+
+
+def codex_event(kind: str, **payload: Any) -> dict[str, Any]:
+    """A line of a rollout, as `RolloutLine` of Codex writes it."""
+    return {"timestamp": "2026-08-01T10:00:00.000Z", "type": kind, "payload": payload}
+
+
+def _tokens(total: int, last: int) -> dict[str, Any]:
+    counts = {"total_token_usage": {"input_tokens": total}, "last_token_usage": {"input_tokens": last}}
+    return codex_event("event_msg", type="token_count", info=counts)
+
+
+def _text(role: str, text: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return codex_event("response_item", type="message", role=role, content=[{"type": kind, "text": text}])
+
+
+CODEX: list[dict[str, Any]] = [
+    codex_event("session_meta", id="r1", cwd="/w", cli_version="0.146.1", originator="codex_cli_rs"),
+    codex_event("turn_context", model="gpt-5.1-codex", cwd="/w"),
+    _text("user", "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>"),
+    _text("user", "List the files."),
+    codex_event("event_msg", type="user_message", message="List the files."),
+    codex_event("response_item", type="reasoning", summary=[{"type": "summary_text", "text": "Hm."}]),
+    codex_event(
+        "response_item", type="function_call", name="shell", call_id="c1", arguments='{"command": ["ls"]}'
+    ),
+    _tokens(5, 5),
+    _tokens(5, 5),
+    codex_event("response_item", type="function_call_output", call_id="c1", output="a.py"),
+    _text("assistant", "One file."),
+    codex_event("event_msg", type="agent_message", message="One file."),
+    _tokens(12, 7),
+]
+CODEX_EXEC: list[dict[str, Any]] = [
+    {"type": "thread.started", "thread_id": "t1"},
+    {"type": "turn.started"},
+    {"type": "item.completed", "item": {"id": "item_0", "type": "reasoning", "text": "Hm."}},
+    {"type": "item.started", "item": {"id": "item_1", "type": "command_execution", "command": "ls"}},
+    {
+        "type": "item.completed",
+        "item": {
+            "id": "item_1",
+            "type": "command_execution",
+            "command": "ls",
+            "aggregated_output": "a.py",
+            "exit_code": 0,
+            "status": "completed",
+        },
+    },
+    {"type": "item.completed", "item": {"id": "item_2", "type": "agent_message", "text": "One file."}},
+    {"type": "turn.completed", "usage": {"input_tokens": 12, "output_tokens": 3}},
+]
+OPENHANDS: list[dict[str, Any]] = [
+    {
+        "id": 0,
+        "source": "agent",
+        "message": "You help.",
+        "action": "system",
+        "args": {"content": "You help."},
+    },
+    {
+        "id": 1,
+        "source": "user",
+        "message": "List.",
+        "action": "message",
+        "args": {"content": "List the files."},
+    },
+    {
+        "id": 2,
+        "source": "environment",
+        "observation": "agent_state_changed",
+        "content": "",
+        "extras": {"a": "b"},
+    },
+    {
+        "id": 3,
+        "source": "agent",
+        "action": "run",
+        "args": {"command": "ls", "thought": "I look.", "blocking": False},
+        "tool_call_metadata": {
+            "function_name": "execute_bash",
+            "tool_call_id": "toolu_01",
+            "model_response": {
+                "id": "gen-1",
+                "model": "m",
+                "choices": [
+                    {
+                        "message": {
+                            "content": "I look.",
+                            "tool_calls": [
+                                {
+                                    "id": "toolu_01",
+                                    "function": {"name": "execute_bash", "arguments": '{"command": "ls"}'},
+                                }
+                            ],
+                        }
+                    }
+                ],
+                "usage": {"prompt_tokens": 7, "completion_tokens": 2},
+            },
+        },
+    },
+    {
+        "id": 4,
+        "source": "agent",
+        "cause": 3,
+        "observation": "run",
+        "content": "a.py",
+        "extras": {"exit_code": 0},
+    },
+    {
+        "id": 5,
+        "source": "agent",
+        "action": "finish",
+        "args": {"final_thought": "One file.", "thought": "Done."},
+    },
+]
+OPENHANDS_OUTPUT: dict[str, Any] = {
+    "instance_id": "owner__repo-1",
+    "instruction": "List the files.",
+    "history": OPENHANDS[1:],
+    "test_result": {"git_patch": "diff", "report": {"resolved": True}},
+    "metadata": {"agent_class": "CodeActAgent", "llm_config": {"model": "m"}},
+    "metrics": {
+        "accumulated_cost": 0.5,
+        "accumulated_token_usage": {"prompt_tokens": 70, "completion_tokens": 8},
+    },
+}
+EXAMPLES: dict[str, Any] = {
+    "claude-code": CLAUDE_CODE,
+    "codex": CODEX,
+    "codex-exec": CODEX_EXEC,
+    "openhands": OPENHANDS,
+    "openhands-output": OPENHANDS_OUTPUT,
+}
 # The share of a document's fields that is read, where events say of each line who wrote it, when and where.
-LEAST_READ = {"claude-code": 0.26}
+LEAST_READ = {"claude-code": 0.26, "codex": 0.2, "codex-exec": 0.2, "openhands": 0.2, "openhands-output": 0.2}

@@ -39,7 +39,6 @@ _STATE = (
 _READ_KEYS = (
     *(key for key in SHARED if key != "message"),
     *("is_error", "subtype", "call_id", "tool_call/*/args", "tool_call/*/result"),
-    *("message/type", "message/content/*/type", "message/content/*/content/*/type"),
     "message/usage",  # each line of a message states it, with fewer tokens than the last
 )
 _REPEATED_KEYS = ("uuid", "parentUuid", "requestId", "message/model", "message/id", "message/stop_reason")
