@@ -17,6 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.real_children
+@pytest.mark.slow
 def test_from_the_rows_to_the_order_of_the_items(plan: SelectionPlan, campaign: Campaign) -> None:
     plan.target_accuracy = 0.9
     plan.save()

@@ -54,6 +54,7 @@ def test_nothing_is_there_yet(
         tools.shoot(page, f"{name}-empty")
 
 
+@pytest.mark.slow  # three trainings; the next test has one
 def test_from_a_dataset_to_a_second_model(
     page: Page, live_server: Any, tools: Any, project: Project, researcher: User
 ) -> None:

@@ -126,6 +126,7 @@ def answers(world: World, key: str) -> Iterator[tuple[str, str]]:
             yield path, whole(client.get("/" + filled(path, world.names, world.project.slug).lstrip("/")))
 
 
+@pytest.mark.slow  # every page and call, twice
 def test_a_project_is_answered_the_same_beside_another(
     desk: World,
     tmp_path_factory: pytest.TempPathFactory,

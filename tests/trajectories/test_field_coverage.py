@@ -185,7 +185,7 @@ def test_every_format_is_covered() -> None:
     [
         "swe_agent/*/*.traj",
         "mini_swe_agent/*.traj.json",
-        "inspect_ai/*browser.json",
+        pytest.param("inspect_ai/*browser.json", marks=pytest.mark.slow),  # the largest of them
         "mint/hotpotqa/*.jsonl",
         "who_and_when/*/1.json",
         "agentrx_tau/tau_dataset_full.json",

@@ -226,7 +226,7 @@ def test_pandalm_gives_the_published_agreement(project, shared_data: Path):
 @pytest.mark.parametrize(
     ("format", "name", "created"),
     [
-        ("hh", "hh_rlhf/harmless-base-first-1800.jsonl", 1800),
+        pytest.param("hh", "hh_rlhf/harmless-base-first-1800.jsonl", 1800, marks=pytest.mark.slow),
         ("fine-grained-rlhf", "fine_grained_rlhf/qa_feedback_first_350.json", 2100 + 958),
     ],
 )

@@ -77,7 +77,11 @@ def test_a_mistaken_judgement_is_what_lowers_the_reward_most(traced, tiny_recipe
 
 
 @pytest.mark.parametrize(
-    "kind", [*CONVEX, "linear heads", "unfrozen", "decoder", "adapters", "process", "generated"]
+    "kind",
+    [
+        *(*CONVEX, "linear heads", "unfrozen", "decoder"),
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("adapters", "process", "generated")),
+    ],
 )
 def test_every_kind_of_model(kind, traced, tiny_recipe, preferences, tmp_path_factory) -> None:
     splits = None

@@ -20,7 +20,7 @@ def splits() -> dict:
     return {"train": records[:36], "validation": records[36:42], "test": records[42:]}
 
 
-@pytest.mark.parametrize("backbone", ["step-encoder", "hybrid"])
+@pytest.mark.parametrize("backbone", ["step-encoder", pytest.param("hybrid", marks=pytest.mark.slow)])
 def test_a_report_has_them_and_names_the_best_and_nothing_is_embedded_twice(
     monkeypatch, run_directory, tiny_recipe, backbone
 ) -> None:

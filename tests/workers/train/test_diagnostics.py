@@ -26,7 +26,7 @@ def names(report: dict) -> list[str]:
 
 @pytest.fixture
 def recipe(tiny_recipe):
-    return replace(tiny_recipe, epochs=15, batch_pairs=16, ensemble=1)
+    return replace(tiny_recipe, epochs=8, batch_pairs=16, ensemble=1)
 
 
 def test_a_model_of_length(run_directory, recipe) -> None:

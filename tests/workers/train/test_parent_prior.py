@@ -195,8 +195,9 @@ def test_which_models_may_be_parents() -> None:
         require_parent(parse_recipe({"backbone": "linear", "folds": 3}), linear)
 
 
+@pytest.mark.slow
 def test_a_run_says_how_much_of_its_parent_it_uses_and_what_that_brings(run_directory) -> None:
-    recipe = parse_recipe({"backbone": "linear", "ensemble": 1})
+    recipe = parse_recipe({"backbone": "linear", "ensemble": 1, "channels": ["words", "structure"]})
     first = run_directory(recipe, splits={"train": noisy(300), "validation": [], "test": noisy(20, seed=1)})
     train(first)
     held_out = noisy(120, seed=9)

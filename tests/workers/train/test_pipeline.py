@@ -281,7 +281,7 @@ class TestEveryKindOfFeedback:
         self, run_directory, tiny_recipe, feedback, objective, backbone
     ) -> None:
         fields = {
-            "epochs": 60 if objective in ("process", "joint") else 30,
+            "epochs": 30,
             "learning_rate": 0.02,
             "dropout": 0.0,
             "ensemble": 2,
