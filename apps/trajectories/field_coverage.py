@@ -232,7 +232,8 @@ class _FieldWalk:
 
     def _leaf(self, value: Any, key: str) -> None:
         if isinstance(value, str):
-            if key in _NAMES and value.lower() in _NAMES[key]:
+            name = key.rpartition(".")[2]  # of an attribute such as `llm.input_messages.0.message.role`
+            if name in _NAMES and value.lower() in _NAMES[name]:
                 return
             use = self._use_of_text(value, key)
             if use is None and (inner := _decoded(value, len(self._trail))) is not None:

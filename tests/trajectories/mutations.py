@@ -21,6 +21,7 @@ from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.computer_use.documents import DOCUMENTS as COMPUTER_USE
 from tests.trajectories.real_files import comes_back
 from tests.trajectories.test_tape import TAPE
+from tests.trajectories.tracing import documents as traces
 from workers.errors import InvalidRecord
 
 _PIECES = [b"\x00", b"\xff\xfe", b"\\ud800", b"\\u0000", b'"', b"[[[[", b"1e999", b"\n{}\n"]
@@ -79,6 +80,7 @@ DOCUMENTS: dict[str, Any] = {
         spans.span(2, spans.chat(spans.ASKED + spans.CALLED + spans.TOLD, spans.SAID)),
     ),
     **coding_agents.EXAMPLES,
+    **traces.EXAMPLES,
 }
 
 

@@ -30,6 +30,7 @@ from tests.trajectories.field_marks import (
     uses,
 )
 from tests.trajectories.mutations import DOCUMENTS
+from tests.trajectories.tracing import documents as traces
 
 SHAPES: dict[str, list[Any]] = {
     "anthropic": [
@@ -161,6 +162,7 @@ LEAST_READ = {
     "mini-swe-agent": 0.5, "inspect": 0.44, "mint": 0.5, "who-and-when": 0.26, "tau2": 0.41, "gymnasium": 0.8,
     "agent-reward-bench": 0.47, "tape": 0.47, "autolibra": 0.52, "otel": 0.06,
     **coding_agents.LEAST_READ,
+    **traces.LEAST_READ,
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from apps.trajectories import formats
 from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.computer_use.documents import DOCUMENTS as COMPUTER_USE
 from tests.trajectories.conftest import record
+from tests.trajectories.tracing import documents as traces
 from workers import schema
 from workers.errors import InvalidRecord
 
@@ -190,6 +191,7 @@ def test_each_is_told_by_its_sign() -> None:
         "prompt-response": {"prompt": "a", "response": "b"},
         "atif": {"schema_version": "ATIF-v1.5", "steps": []},
         **coding_agents.EXAMPLES,
+        **traces.FIRST_RECORDS,
     }
     assert {name: formats.detect(document).name for name, document in documents.items()} == {
         name: name for name in formats.FORMATS

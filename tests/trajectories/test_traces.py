@@ -350,11 +350,11 @@ def test_a_batch_that_is_sent_again_does_not_grow_the_trace(send: Send, settings
 
 
 def test_spans_of_a_convention_that_is_not_read_are_kept_and_named(send: Send) -> None:
-    about = {"openinference.span.kind": "LLM", "llm.input_messages.0.message.content": "Where is it?"}
+    about = {"lk.chat_ctx": "Where is it?"}
     send(some.traced(some.span(1, about)))
     later(minutes=1)
     traces.collect()
-    assert "OpenInference" in Trace.objects.get().error
+    assert "LiveKit" in Trace.objects.get().error
     later(days=30)
     traces.sweep()
     (row,) = TraceSpan.objects.all()

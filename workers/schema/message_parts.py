@@ -1,6 +1,7 @@
 """Content blocks of messages, as the many APIs write them: media by reference, reasoning, calls and results of tools.
 
-Read are OpenAI's chat and Responses parts, Anthropic's blocks, Gemini's parts, and those of OpenTelemetry's messages.
+Read are OpenAI's chat and Responses parts, Anthropic's blocks, Gemini's parts, those of OpenTelemetry's messages, of
+the Vercel AI SDK (`tool-call`), and of Bedrock's Converse API (`toolUse`).
 """
 
 import json
@@ -20,6 +21,7 @@ _MEDIA: dict[str, MediaType] = {
     "file": "file", "input_file": "file", "document": "file", "container_upload": "file",
     "inlineData": "file", "inline_data": "file", "fileData": "file", "file_data": "file", "blob": "file", "uri": "file",
 }  # fmt: skip
+_MEDIA_TYPES = ("media_type", "mediaType", "mimeType", "mime_type", "format")
 KNOWN_MEDIA = ("image_url", "input_audio", "video_url", "file", "image", "input_image", "document")
 TEXT_TYPES = ("text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal")
 _SOURCES = (
@@ -33,9 +35,21 @@ _SOURCES = (
     "file_id",
 )  # the first that is text
 _GEMINI_BODIES = ("inlineData", "inline_data", "fileData", "file_data")
-_REASONING = ("reasoning", "thinking", "redacted_thinking", "reasoning_text", "thought")
-_CALLS = ("tool_use", "tool_call", "toolCall", "function_call", "functionCall")
-_RESULTS = ("tool_result", "tool_call_response", "function_response", "functionResponse", "tool_response")
+_REASONING = (
+    *("reasoning", "thinking", "redacted_thinking", "reasoning_text", "thought"),
+    *("reasoningContent", "redacted-reasoning"),
+)
+_CALLS = ("tool_use", "tool_call", "tool-call", "toolCall", "toolUse", "function_call", "functionCall")
+_RESULTS = (
+    *("tool_result", "tool-result", "toolResult", "tool_call_response"),
+    *("function_response", "functionResponse", "tool_response"),
+)
+_CALL_IDS = ("id", "toolCallId", "toolUseId")
+_CALL_NAMES = ("name", "toolName", "tool_name")
+_ARGUMENTS = ("input", "arguments", "args")
+_RESULT_IDS = ("tool_use_id", "tool_call_id", "call_id", "toolCallId", "toolUseId", "id")
+_RESULT_CONTENTS = ("content", "output", "response", "result")
+_TYPED_OUTPUTS = ("text", "json", "error-text", "error-json", "content")  # of the Vercel AI SDK
 _TRANSCRIPT = "transcript"
 
 
@@ -77,7 +91,10 @@ def block_type(block: Any) -> str:
         return kind
     if block.get("thought") is True:
         return "thought"
-    names = (*_CALLS, *_RESULTS, *_GEMINI_BODIES, "executableCode", "executable_code", "codeExecutionResult")
+    names = (
+        *(*_CALLS, *_RESULTS, *_GEMINI_BODIES, "reasoningContent"),
+        *("executableCode", "executable_code", "codeExecutionResult"),
+    )
     found = next((name for name in names if isinstance(block.get(name), dict)), None)
     return found or ("text" if isinstance(block.get("text"), str) else "")
 
@@ -86,6 +103,8 @@ def reasoning_text(block: Any) -> str:
     """The words of a reasoning block; empty for one whose words are encrypted."""
     if isinstance(block, str):
         return block
+    if isinstance(inner := block.get("reasoningContent", block.get("reasoningText")), dict):
+        return reasoning_text(inner)
     for key in ("reasoning", "thinking", "text", "content", "summary"):
         value = block.get(key)
         if isinstance(value, str) and value:
@@ -106,9 +125,7 @@ def media_part(part: dict[str, Any], kind: str) -> Part | None:
     source: Any = body if isinstance(body, str) else None
     if source is None:
         source = next((holder[name] for name in _SOURCES if isinstance(holder.get(name), str)), None)
-    declared = next(
-        (holder[name] for name in ("media_type", "mimeType", "mime_type", "format") if holder.get(name)), None
-    )
+    declared = next((holder[name] for name in _MEDIA_TYPES if holder.get(name)), None)
     if part.get("modality") in ("image", "audio", "video"):
         media = part["modality"]  # OpenTelemetry
     elif (
@@ -147,16 +164,16 @@ def call_of_block(kind: str, block: dict[str, Any]) -> dict[str, Any]:
     """A call as chat messages have it; what has no place of its own stays next to `function`."""
     inner = block.get(kind)
     body = inner if isinstance(inner, dict) else block
-    name = body.get("name") or kind.removesuffix("_call")
-    arguments = next((body[key] for key in ("input", "arguments", "args") if key in body), None)
-    known = ("type", "id", "name", "input", "arguments", "args", kind)
+    name = _first(body, _CALL_NAMES) or kind.removesuffix("_call")
+    arguments = next((body[key] for key in _ARGUMENTS if key in body), None)
+    known = ("type", *_CALL_IDS, *_CALL_NAMES, *_ARGUMENTS, kind)
     rest = {key: value for key, value in block.items() if key not in known}
     if inner is not None and inner is not body:
         rest[kind] = inner
     if body is not block:
         rest |= {key: value for key, value in body.items() if key not in known}
     return (
-        {"id": body.get("id") or block.get("call_id"), "type": "function"}
+        {"id": _first(body, _CALL_IDS) or block.get("call_id"), "type": "function"}
         | rest
         | {"function": {"name": name, "arguments": arguments}}
     )
@@ -166,26 +183,15 @@ def result_of_block(kind: str, block: dict[str, Any]) -> dict[str, Any]:
     """A tool's result as a chat message."""
     inner = block.get(kind)
     body = inner if isinstance(inner, dict) else block
-    identity = next(
-        (body[key] for key in ("tool_use_id", "tool_call_id", "call_id", "id") if body.get(key)), None
-    )
-    content = next((body[key] for key in ("content", "output", "response", "result") if key in body), None)
-    known = (
-        "type",
-        "tool_use_id",
-        "tool_call_id",
-        "call_id",
-        "id",
-        "content",
-        "output",
-        "response",
-        "result",
-        kind,
-    )
+    content = next((body[key] for key in _RESULT_CONTENTS if key in body), None)
+    known = ("type", *_RESULT_IDS, *_RESULT_CONTENTS, kind)
     rest = {key: value for key, value in body.items() if key not in known}
     if body is not block:
         rest |= {key: value for key, value in block.items() if key not in known}
-    return {"role": "tool", "tool_call_id": identity, "content": content} | rest
+    if isinstance(content, dict) and set(content) == {"type", "value"} and content["type"] in _TYPED_OUTPUTS:
+        rest |= {"output_type": content["type"]} if content["type"].startswith("error") else {}
+        content = content["value"]
+    return {"role": "tool", "tool_call_id": _first(body, _RESULT_IDS), "content": content} | rest
 
 
 def result_content(content: Any) -> Any:
@@ -214,7 +220,8 @@ def tool_call(call: Any, *, pointer: str = "") -> dict[str, Any]:
         call = {key: value for key, value in call.items() if key != "function"} | {"name": function}
     kind = call.get("type")
     named = kind if isinstance(kind, str) and isinstance(call.get(kind), dict) else "tool_call"
-    return call_of_block(named, call) if call.get("name") or named != "tool_call" else call
+    is_named = _first(call, _CALL_NAMES) is not None
+    return call_of_block(named, call) if is_named or named != "tool_call" else call
 
 
 def call_with_text(call: dict[str, Any]) -> dict[str, Any]:
@@ -224,6 +231,10 @@ def call_with_text(call: dict[str, Any]) -> dict[str, Any]:
         return call
     text = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
     return call | {"function": function | {"arguments": text}}
+
+
+def _first(body: dict[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((body[key] for key in keys if body.get(key)), None)
 
 
 def _is_call(kind: str) -> bool:

@@ -1,5 +1,16 @@
 """Runs as tracing tools export them."""
 
-from apps.trajectories.formats.tracing import otel
+from apps.trajectories.formats.tracing import langfuse, langsmith, opik, otel, span_shapes, weave
 
-FORMATS = (("otel", "OpenTelemetry GenAI spans (OTLP JSON)", otel),)
+FORMATS = (
+    ("otel", "OpenTelemetry spans (OTLP JSON)", otel),
+    (
+        "otel-spans",
+        "OpenTelemetry spans as lists or lines (Phoenix, MLflow, Jaeger, SDK exporters)",
+        span_shapes,
+    ),
+    ("langfuse", "Langfuse traces and observations", langfuse),
+    ("langsmith", "LangSmith runs", langsmith),
+    ("weave", "Weave calls", weave),
+    ("opik", "Opik traces and spans", opik),
+)

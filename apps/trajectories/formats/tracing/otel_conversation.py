@@ -8,13 +8,12 @@ that it repeats, wherever its window begins.
 
 import json
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apps.trajectories.formats.tracing import otel_messages
-from apps.trajectories.formats.tracing.otel_messages import Message
 from apps.trajectories.formats.tracing.otel_spans import Span
+from apps.trajectories.formats.tracing.span_content import Message, SpanContent
+from apps.trajectories.formats.tracing.tool_spans import call_id, function_name, with_results
 from workers.schema.messages import decode_arguments
 
 Key = tuple[Any, ...]
@@ -33,14 +32,23 @@ class _ModelCall:
         self.answer_key = tuple(message_key(message) for message in self.answer)
 
 
-def conversation(spans: list[Span]) -> tuple[list[Message], dict[int, Span], list[Span]]:
-    """The messages; by the index of each answer the span of its call; spans left out as copies of another."""
+def conversation(
+    spans: list[Span], contents: dict[str, SpanContent]
+) -> tuple[list[Message], dict[int, Span], list[Span]]:
+    """The messages; by the index of each answer the span of its call; spans left out as copies of another.
+
+    contents: of each span, by its id.
+    """
     calls, results = [], []
     for span in spans:
-        if (tool := otel_messages.tool_result(span)) is not None:
-            results.append((span, tool))
-        elif answer := otel_messages.output_messages(span):
-            calls.append(_ModelCall(span, otel_messages.input_messages(span), answer))
+        found = contents[span["id"]]
+        if found.kind == "tool" and found.result is not None:
+            results.append((span, found.result))
+        elif found.kind == "model" and found.answer:
+            calls.append(_ModelCall(span, found.asked, found.answer))
+    if not calls:
+        return _without_calls(spans, contents)
+    results += _functions(spans, contents, calls)
     calls, copies = _without_copies(calls, spans)
     messages: list[Message] = []
     keys: list[Key] = []
@@ -53,32 +61,117 @@ def conversation(spans: list[Span]) -> tuple[list[Message], dict[int, Span], lis
             messages.append(message)
             keys.append(message_key(message))
             answers[id(message)] = call.span
-    messages = _with_results(messages, results, answers)
+    messages = with_results(messages, results, answers)
     of_answer = {
         index: answers[id(message)] for index, message in enumerate(messages) if id(message) in answers
     }
     return messages, of_answer, copies
 
 
+def _functions(
+    spans: list[Span], contents: dict[str, SpanContent], calls: list[_ModelCall]
+) -> list[tuple[Span, Message]]:
+    """Spans that nothing says are tools, but that have the name of a function that the model called."""
+    names = {
+        function_name(call) for each in calls for said in each.answer for call in said.get("tool_calls") or ()
+    }
+    return [
+        (
+            span,
+            {
+                "role": "tool",
+                "tool_call_id": None,
+                "name": span["name"],
+                "content": found.answer[-1]["content"],
+            },
+        )
+        for span in spans
+        if (found := contents[span["id"]]).kind == "chain" and found.answer and span["name"] in names
+    ]
+
+
+def whole_run(spans: list[Span], contents: dict[str, SpanContent]) -> Span | None:
+    """The outermost span that says what an agent was given and gave back, where no call of a model does."""
+    parents = {span["id"]: span["parent"] for span in spans}
+    found = [
+        span
+        for span in spans
+        if contents[span["id"]].kind in ("agent", "chain", "") and contents[span["id"]].answer
+    ]
+    return min(found, key=lambda span: (_depth(span["id"], parents), span["start"]), default=None)
+
+
+def _without_calls(
+    spans: list[Span], contents: dict[str, SpanContent]
+) -> tuple[list[Message], dict[int, Span], list[Span]]:
+    """Of a run whose calls of a model were not recorded: what went in, the tools that ran, and what came out."""
+    run = whole_run(spans, contents)
+    if run is None:
+        return [], {}, []
+    given = contents[run["id"]]
+    messages = list(given.asked)
+    if not any(message["role"] == "assistant" for message in messages):
+        for span in spans:
+            tool = contents[span["id"]]
+            if tool.kind == "tool" and tool.result is not None:
+                messages += _ran(span, tool)
+    return [*messages, *given.answer], {len(messages): run}, []
+
+
+def _ran(span: Span, tool: SpanContent) -> list[Message]:
+    """A tool that ran, as the call that must have been and its result."""
+    result = tool.result or {}
+    identity = result.get("tool_call_id") or span["id"]
+    name = result.get("name") or span["name"]
+    arguments = tool.arguments if isinstance(tool.arguments, dict | str) else json.dumps(tool.arguments)
+    call = {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": identity, "content": result.get("content")},
+    ]
+
+
 def message_key(message: Message) -> Key:
     """Equal for messages that say the same: instrumentations tell less of a message that was sent than of an answer,
-    and differ in the space around a text."""
-    content = message.get("content")
-    text = (
+    and differ in the space around a text, and in whether a text is a list of one part."""
+    calls = tuple(
+        (call_id(call), function_name(call), _arguments_key(_function(call).get("arguments")))
+        for call in message.get("tool_calls") or ()
+    )
+    return (
+        message["role"],
+        _text_key(message.get("content")),
+        _plain(message.get("tool_call_id")) or "",
+        calls,
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | None) else json.dumps(value, sort_keys=True)
+
+
+def _function(call: dict[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    return function if isinstance(function, dict) else {}
+
+
+def _text_key(content: Any) -> str:
+    if isinstance(content, list) and all(
+        isinstance(part, dict) and isinstance(part.get("text"), str) for part in content
+    ):
+        content = "\n".join(part["text"] for part in content)
+    return (
         content.strip()
         if isinstance(content, str)
         else json.dumps(content, sort_keys=True)
         if content
         else ""
     )
-    calls = tuple(
-        (call["id"], call["function"]["name"], _arguments_key(call["function"]["arguments"]))
-        for call in message.get("tool_calls") or ()
-    )
-    return message["role"], text, message.get("tool_call_id") or "", calls
 
 
 def _arguments_key(arguments: Any) -> str:
+    if not isinstance(arguments, str | dict):
+        return json.dumps(arguments, sort_keys=True)
     decoded = decode_arguments(arguments)[0]
     return decoded if isinstance(decoded, str) else json.dumps(decoded, sort_keys=True)
 
@@ -177,68 +270,3 @@ def _overlap(history: list[Key], keys: list[Key]) -> tuple[int, int]:
         if length > best[1]:
             best = (end - length, length)
     return best
-
-
-def _with_results(
-    messages: list[Message], results: Iterable[tuple[Span, Message]], answers: dict[int, Span]
-) -> list[Message]:
-    """With the results of tools' spans behind the calls that no history shows a result of.
-
-    An id that is used in several turns names another call in each: the results of its spans go to them in turn.
-    """
-    waiting: dict[str, list[tuple[Span, Message]]] = {}
-    for span, tool in results:
-        identity = tool.get("tool_call_id") or f"name:{tool.get('name')}"
-        waiting.setdefault(identity, []).append((span, tool))
-    places = _places(messages)
-    out: list[Message] = []
-    for index, message in enumerate(messages):
-        out.append(message)
-        for call in message.get("tool_calls") or ():
-            name = str(call["function"]["name"])
-            identity = call["id"] if call["id"] in waiting else f"name:{name}" if not call["id"] else ""
-            queue = waiting.get(identity)
-            if not queue:
-                continue
-            uses = places.get(call["id"] or f"name:{name}", [index])
-            if len(queue) < len([place for place in uses if place >= index]) and not _is_between(
-                queue[0][0], message, messages, uses, index, answers
-            ):
-                continue
-            _, tool = queue.pop(0)
-            if not _is_answered(call, message, messages, index):
-                out.append(tool)
-    return out
-
-
-def _places(messages: list[Message]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for index, message in enumerate(messages):
-        for call in message.get("tool_calls") or ():
-            found.setdefault(call["id"] or f"name:{call['function']['name']}", []).append(index)
-    return found
-
-
-def _is_between(
-    span: Span,
-    message: Message,
-    messages: list[Message],
-    uses: list[int],
-    index: int,
-    answers: dict[int, Span],
-) -> bool:
-    """Whether a tool ran after this call and before the next one with its id, where there are fewer runs than calls."""
-    later = next((answers.get(id(messages[place])) for place in uses if place > index), None)
-    return later is None or span["start"] <= later["start"]
-
-
-def _is_answered(call: dict[str, Any], message: Message, messages: list[Message], index: int) -> bool:
-    """Whether a result of the call is among the messages before the next call with its id."""
-    for later in messages[index + 1 :]:
-        if later["role"] == "tool" and call["id"] and later.get("tool_call_id") == call["id"]:
-            return True
-        if later["role"] == "tool" and not call["id"] and not later.get("tool_call_id"):
-            return True
-        if any(other["id"] == call["id"] for other in later.get("tool_calls") or ()):
-            return False
-    return False

@@ -12,10 +12,14 @@ from typing import Any
 
 from apps.core.number_parsing import signed_number
 from workers.schema.decode import clean
+from workers.schema.message_parts import block_type, is_split, result_content
+from workers.schema.message_shapes import chat_messages
 from workers.schema.patterns import WORD, TextPattern
 
 Message = dict[str, Any]
-_INDEXED = TextPattern(r"gen_ai\.(prompt|completion)\.(\d{1,4})\.(.+)")
+_INDEXED = TextPattern(
+    r"(?:gen_ai|llm)\.(prompt|completion)s?\.(\d{1,4})\.(.+)"
+)  # `llm.` by OpenLLMetry once
 _TOOL_CALL = TextPattern(rf"tool_calls\.(\d{{1,4}})\.([{WORD}]+)")
 _EVENT = TextPattern(r"gen_ai\.(system|user|assistant|tool)\.message")
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
@@ -41,50 +45,31 @@ def input_messages(span: dict[str, Any]) -> list[Message]:
     system = _texts(_json(given.get("gen_ai.system_instructions")))
     before: list[Message] = [{"role": "system", "content": system}] if system else []
     if (messages := _json(given.get("gen_ai.input.messages"))) is not None:
-        return before + _of_parts(messages)
+        return before + part_messages(messages)
     content = [
-        _of_event(kind[1], event["attributes"])
+        message
         for event in span["events"]
         if (kind := _EVENT.fullmatch(event["name"]))
+        for message in event_messages(kind[1], event["attributes"])
     ]
     return before + (content or _indexed(given, "prompt") or _content(span, "prompt"))
 
 
 def output_messages(span: dict[str, Any]) -> list[Message]:
-    """The answer: its first choice. Empty without recorded content, or where the span is no call of a model."""
+    """The answer: its first choice. Empty without recorded content."""
     given = span["attributes"]
-    if given.get("gen_ai.operation.name") in ("invoke_agent", "create_agent", "execute_tool", "embeddings"):
-        return []
     if (messages := _json(given.get("gen_ai.output.messages"))) is not None:
-        first = _of_parts(messages[:1] if isinstance(messages, list) else [])
+        first = part_messages(messages[:1] if isinstance(messages, list) else [])
         return first if first and first[0]["role"] == "assistant" else []
     choices = [event["attributes"] for event in span["events"] if event["name"] == "gen_ai.choice"]
     if choices:
         content = _json(choices[0].get("message")) or choices[0]
-        return [_of_event("assistant", content)] if isinstance(content, dict) else []
+        return event_messages("assistant", content if isinstance(content, dict) else {"content": content})
     found = _indexed(given, "completion") or _content(span, "completion")
     return [message | {"role": "assistant"} for message in found[:1]]
 
 
-def tool_result(span: dict[str, Any]) -> Message | None:
-    """What a tool gave back, where the span is the running of one."""
-    given = span["attributes"]
-    if given.get("gen_ai.operation.name") != "execute_tool":
-        return None
-    result = given.get("gen_ai.tool.call.result", given.get("gen_ai.tool.result"))
-    identity = given.get("gen_ai.tool.call.id")
-    if result is None and identity is None:
-        return None
-    return {
-        "role": "tool",
-        "tool_call_id": str(identity) if identity is not None else None,
-        "content": None if result is None else _as_text(result),
-    } | (
-        {"name": str(given["gen_ai.tool.name"])} if identity is None and given.get("gen_ai.tool.name") else {}
-    )
-
-
-def _of_parts(messages: Any) -> list[Message]:
+def part_messages(messages: Any) -> list[Message]:
     found: list[Message] = []
     for message in messages if isinstance(messages, list) else []:
         if not isinstance(message, dict):
@@ -165,15 +150,21 @@ def _texts(parts: Any) -> str:
     )
 
 
-def _of_event(role: str, given: dict[str, Any]) -> Message:
+def event_messages(role: str, given: dict[str, Any]) -> list[Message]:
+    """Of an event: one message, or several where its content is the results of several tools. role: by the event's
+    name, where its body has none."""
     body = _json(given.get("body")) or given
+    body = body if isinstance(body, dict) else {"content": body}
+    role = _role(body.get("role") or role)
+    blocks = _json(body.get("content"))
+    if isinstance(blocks, list) and blocks and all(map(_is_block, blocks)):
+        return _of_blocks(role, blocks, body)
     content = body.get("content")
-    message_fields: Message = {
-        "role": _role(body.get("role") or role),
-        "content": None if content is None else _as_text(content),
-    }
-    if message_fields["role"] == "tool":
-        return message_fields | {"tool_call_id": str(body.get("id"))}
+    message_fields: Message = {"role": role, "content": None if content is None else _as_text(content)}
+    if role == "tool":
+        identity = body.get("id", body.get("tool_call_id"))
+        named = {"name": body["name"]} if isinstance(body.get("name"), str) else {}
+        return [message_fields | {"tool_call_id": None if identity is None else str(identity)} | named]
     calls = [
         _call(
             call.get("id"),
@@ -181,9 +172,22 @@ def _of_event(role: str, given: dict[str, Any]) -> Message:
             (call.get("function") or call).get("arguments"),
         )
         for call in _json(body.get("tool_calls")) or []
-        if isinstance(call, dict)
+        if isinstance(call, dict) and isinstance(call.get("function") or call, dict)
     ]
-    return message_fields | ({"tool_calls": calls} if calls else {})
+    return [message_fields | ({"tool_calls": calls} if calls else {})]
+
+
+def _is_block(value: Any) -> bool:
+    return isinstance(value, dict) and bool(block_type(value))
+
+
+def _of_blocks(role: str, blocks: list[Any], body: dict[str, Any]) -> list[Message]:
+    """Of content in the blocks of an API, such as Bedrock's [{"text": ...}, {"toolUse": {...}}]."""
+    if role == "tool" and not any(map(is_split, blocks)):
+        identity = body.get("id", body.get("tool_call_id"))
+        call_id = None if identity is None else str(identity)
+        return [{"role": role, "tool_call_id": call_id, "content": result_content(blocks)}]
+    return [message for _, message in chat_messages([{"role": role, "content": blocks}])]
 
 
 def _indexed(given: dict[str, Any], kind: str) -> list[Message]:
@@ -192,25 +196,30 @@ def _indexed(given: dict[str, Any], kind: str) -> list[Message]:
     for key, value in given.items():
         if (match := _INDEXED.fullmatch(key)) and match[1] == kind:
             by_place.setdefault(int(match[2]), {})[match[3]] = value
-    found = []
-    for _, fields in sorted(by_place.items()):
-        calls: dict[str, dict[str, Any]] = {}
-        for key, value in fields.items():
-            if match := _TOOL_CALL.fullmatch(key):
-                calls.setdefault(match[1].zfill(4), {})[match[2]] = value
-        content = fields.get("content")
-        message_fields: Message = {
-            "role": _role(fields.get("role")),
-            "content": None if content is None else _as_text(content),
-        }
-        if message_fields["role"] == "tool":
-            message_fields["tool_call_id"] = str(fields.get("tool_call_id"))
-        if calls:
-            message_fields["tool_calls"] = [
-                _call(call.get("id"), call.get("name"), call.get("arguments"))
-                for _, call in sorted(calls.items())
-            ]
-        found.append(message_fields)
+    return [
+        message
+        for _, fields in sorted(by_place.items())
+        if any(key.startswith(("role", "content", "tool_call", "function_call")) for key in fields)
+        for message in _of_fields(fields)
+    ]
+
+
+def _of_fields(fields: dict[str, Any]) -> list[Message]:
+    calls: dict[str, dict[str, Any]] = {}
+    for key, value in fields.items():
+        if match := _TOOL_CALL.fullmatch(key):
+            calls.setdefault(match[1].zfill(4), {})[match[2]] = value
+        elif key.startswith("function_call."):
+            calls.setdefault("", {})[key.partition(".")[2]] = value
+    made = [
+        _call(call.get("id"), call.get("name"), call.get("arguments")) for _, call in sorted(calls.items())
+    ]
+    body = {"role": fields.get("role"), "content": fields.get("content"), "id": fields.get("tool_call_id")}
+    found = event_messages("user", body)
+    if made:
+        found[-1] = found[-1] | {"tool_calls": [*found[-1].get("tool_calls", ()), *made]}
+    if isinstance(thought := fields.get("reasoning", fields.get("reasoning_content")), str) and thought:
+        found[-1] = found[-1] | {"reasoning_content": thought}
     return found
 
 
@@ -222,7 +231,9 @@ def _content(span: dict[str, Any], kind: str) -> list[Message]:
     given = event["attributes"].get(f"gen_ai.{kind}")
     decoded = _json(given)
     if isinstance(decoded, list):
-        return [_of_event("user", message) for message in decoded if isinstance(message, dict)]
+        return [
+            message for each in decoded if isinstance(each, dict) for message in event_messages("user", each)
+        ]
     return [{"role": "user", "content": _as_text(given)}] if given is not None else []
 
 

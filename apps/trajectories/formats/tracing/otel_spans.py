@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apps.core.number_parsing import whole_number
@@ -16,26 +16,45 @@ Span = dict[str, Any]
 _NOWHERE = ("", "0000000000000000")
 _NAME = TextPattern(r"[0-9A-Za-z_-]{1,64}")
 _MOST_SECONDS = 10**11  # a time below is in seconds (before the year 5138), above in nanoseconds
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _REMOTE = 0x200  # SpanFlags: the parent is in another process
-_CONVENTIONS = (  # by the beginning of an attribute's name
-    ("openinference.", "OpenInference (Phoenix)"),
-    ("llm.input_messages.", "OpenInference (Phoenix)"),
-    ("ai.", "the Vercel AI SDK"),
-    ("traceloop.", "OpenLLMetry (Traceloop)"),
-    ("langfuse.", "Langfuse"),
-    ("langsmith.", "LangSmith"),
-    ("mlflow.", "MLflow"),
-    ("logfire.", "Logfire"),
+_READ = (  # beginnings of the names of attributes of conventions that are read
+    *(
+        "gen_ai.",
+        "llm.",
+        "openinference.",
+        "ai.",
+        "traceloop.",
+        "langfuse.",
+        "langsmith.",
+        "mlflow.",
+        "pydantic_ai.",
+    ),
+    *("gcp.vertex.agent.", "genkit:", "input.value", "output.value", "input.mime", "output.mime"),
+)
+_READ_NAMES = (
+    "events",
+    "all_messages_events",
+    "tool_response",
+    "tool_arguments",
+    "request_data",
+    "response_data",
+)
+_NOT_READ = (
+    ("lk.", "LiveKit Agents"),
+    ("haystack.", "Haystack"),
+    ("weave.", "Weave"),
+    ("braintrust.", "Braintrust"),
 )
 
 
 def convention(span: Span) -> str:
-    """The convention other than GenAI's that a span with content follows; empty where none is known."""
+    """The convention of a span that is known and not read; empty for any other."""
     names = span["attributes"]
-    if any(name.startswith("gen_ai.") and name.endswith("messages") for name in names):
+    if any(name.startswith(_READ) for name in names):
         return ""
     return next(
-        (title for prefix, title in _CONVENTIONS if any(name.startswith(prefix) for name in names)),
+        (title for prefix, title in _NOT_READ if any(name.startswith(prefix) for name in names)),
         "",
     )
 
@@ -76,7 +95,8 @@ def tells(span: Span) -> bool:
     """Whether anything of it is about a model, an agent or a tool."""
     given = [span["attributes"], *(event["attributes"] for event in span["events"])]
     return (
-        any(name.startswith("gen_ai.") for attribute in given for name in attribute)
+        any(name.startswith(_READ) for attributes in given for name in attributes)
+        or any(name in span["attributes"] for name in _READ_NAMES)
         or any(event["name"].startswith("gen_ai.") for event in span["events"])
         or bool(convention(span))
     )
@@ -105,8 +125,8 @@ def _span(span: dict[str, Any], resource: dict[str, Any], scope: Any, at: str) -
             "parent": "" if parent in _NOWHERE else str(parent)[:64],
             "is_root": parent in _NOWHERE or bool(flags & _REMOTE if isinstance(flags, int) else 0),
             "name": str(span.get("name") or ""),
-            "start": _nanoseconds(start),
-            "end": _nanoseconds(end),
+            "start": nanoseconds(start),
+            "end": nanoseconds(end),
             "scope": scope,
             "status": "error" if code in (2, "STATUS_CODE_ERROR") else "",
             "resource": resource,
@@ -123,7 +143,7 @@ def _span(span: dict[str, Any], resource: dict[str, Any], scope: Any, at: str) -
     )
 
 
-def _nanoseconds(value: Any) -> int:
+def nanoseconds(value: Any) -> int:
     """A time as OTLP has it; seconds, or a date and time of ISO 8601, as some exporters write; 0 for none."""
     if (number := whole_number(value)) is not None:
         return number
@@ -136,7 +156,8 @@ def _nanoseconds(value: Any) -> int:
             moment = datetime.fromisoformat(value)
         except ValueError:
             return 0
-        seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+        since = moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH
+        return max(0, since // timedelta(microseconds=1) * 1000)
     if not 0 <= seconds < 2**63:
         return 0
     return int(seconds * 1e9) if seconds < _MOST_SECONDS else int(seconds)
