@@ -173,6 +173,8 @@ class ImportReader:
         return value
 
     def _format_of(self, record: Record) -> formats.Format:
+        if self.format is not None and not self.detected:
+            return self.format
         if record.format:
             return formats.FORMATS[record.format]
         if self.format is None:

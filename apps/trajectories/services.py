@@ -77,7 +77,7 @@ def import_trajectories(
     *,
     project: Project,
     stream: BinaryIO | Path,
-    format: str = formats.AUTO,
+    format: str | formats.Format = formats.AUTO,
     keep_good: bool = False,
     by: User | ApiKey | None,
     progress: Callable[[int], None] = lambda done: None,
@@ -89,7 +89,8 @@ def import_trajectories(
     stream: a file, or the path of a folder. by: None is the command line. progress: called with the number of records
     read so far. bounds: what the file may become; raises DomainError for more, and where the client left.
     """
-    reader, result, done = ImportReader(formats.by_name(format)), ImportResult(), 0
+    reader = ImportReader(formats.by_name(format) if isinstance(format, str) else format)
+    result, done = ImportResult(), 0
     bounds = bounds or InputBounds(owner=project.pk)
     chunks = prefetch(_chunks(reader, read_import_records(stream, first_line=first_line, bounds=bounds)))
     with closing(chunks), nullcontext() if keep_good else transaction.atomic():

@@ -14,6 +14,7 @@ from apps.trajectories.formats import (
     computer_use,
     data_rows,
     frameworks,
+    mapping,
     tracing,
     unknown_file,
 )
@@ -91,6 +92,19 @@ def by_name(name: str) -> Format | None:
     if name not in FORMATS:
         raise DomainError(f"There is no trajectory format {name!r}; choose from auto, {', '.join(FORMATS)}.")
     return FORMATS[name]
+
+
+def by_mapping(fields: mapping.FieldMapping) -> Format:
+    """A format that reads documents by a mapping of their fields."""
+    return Format(
+        mapping.NAME,
+        "a mapping of fields",
+        "chosen for the file",
+        lambda document: True,
+        fields.read,
+        fields.split if fields.is_pair else None,
+        patterns=mapping.patterns(fields),
+    )
 
 
 def find(document: Any) -> Format | None:

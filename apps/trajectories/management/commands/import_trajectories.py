@@ -18,9 +18,12 @@ from apps.accounts.services import project_for
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.trajectories import formats, services, traces
+from apps.trajectories.formats.mapping import FieldMapping
 from apps.trajectories.import_reader import read_import_records
+from workers.errors import InvalidRecord
 
 _FIELDS_SHOWN = 10
+_LONGEST_MAPPING = 64 * 2**10  # bytes
 _WAIT = 1.0  # seconds between looks at a file that grows
 
 
@@ -39,6 +42,11 @@ class Command(TouchstoneCommand):
             "--format", default=formats.AUTO, help=f"auto (default), {', '.join(formats.FORMATS)}"
         )
         parser.add_argument(
+            "--map",
+            metavar="FILE",
+            help="read any JSON, Parquet or CSV by a mapping of its fields (TOML), see docs/formats.md",
+        )
+        parser.add_argument(
             "--keep-good", action="store_true", help="import the good records of a file with bad ones"
         )
         parser.add_argument(
@@ -46,16 +54,27 @@ class Command(TouchstoneCommand):
         )
 
     def run(
-        self, *, project: str, files: list[str], format: str, keep_good: bool, follow: bool, **_: Any
+        self,
+        *,
+        project: str,
+        files: list[str],
+        format: str,
+        map: str | None,
+        keep_good: bool,
+        follow: bool,
+        **_: Any,
     ) -> dict[str, Any]:
         owner = project_for(project)
         formats.by_name(format)
+        if map is not None and (format != formats.AUTO or follow):
+            raise DomainError("--map reads whole files by itself; leave out --format and --follow.")
         if follow:
             return self._follow(owner, files, format)
+        read_by = format if map is None else formats.by_mapping(_read_mapping(map))
         total = services.ImportResult()
         with nullcontext() if keep_good else transaction.atomic():
             for name in files:
-                result = self._import(owner, name, format, keep_good)
+                result = self._import(owner, name, read_by, keep_good)
                 self._report(name, result)
                 _add(total, result, name if len(files) > 1 else None)
             if total.rejected and not keep_good:
@@ -67,7 +86,9 @@ class Command(TouchstoneCommand):
             )
         return total.as_json()
 
-    def _import(self, project: Project, name: str, format: str, keep_good: bool) -> services.ImportResult:
+    def _import(
+        self, project: Project, name: str, format: str | formats.Format, keep_good: bool
+    ) -> services.ImportResult:
         with _open_source(name) as stream, self.progress(None, f"Reading {name}") as progress:
             return services.import_trajectories(
                 project=project,
@@ -126,6 +147,14 @@ class Command(TouchstoneCommand):
         return services.import_trajectories(
             project=project, stream=io.BytesIO(lines), format=format, keep_good=True, by=None, first_line=line
         )
+
+
+def _read_mapping(name: str) -> FieldMapping:
+    with _open(name) as stream:
+        try:
+            return FieldMapping.from_toml(stream.read(_LONGEST_MAPPING).decode("utf-8", "replace"))
+        except InvalidRecord as error:
+            raise DomainError(f"{name}: {error.message} ({error.pointer or 'the whole file'})") from None
 
 
 def _is_spans(lines: bytes, format: str) -> bool:
