@@ -134,7 +134,7 @@ def table(files: list[FileRead]) -> list[str]:
         )
     refused = [file for file in files if file.refusals]
     if refused:
-        lines += ["", "Records that are rejected, and what is said of the first:", ""]
+        lines += ["", "Records that are rejected, with the message for the first:", ""]
         lines += ["| file | rejected | message |", "|---|--:|---|"]
         lines += [f"| {file.name} | {len(file.refusals)} | {_short(file.refusals[0])} |" for file in refused]
     return lines

@@ -258,6 +258,7 @@ MAX_READ_SECONDS = env_int("TOUCHSTONE_MAX_READ_SECONDS", 900)
 MAX_TEMPORARY_BYTES = env_int("TOUCHSTONE_MAX_TEMPORARY_MB", 8192) * 2**20  # of a project at a time
 TRACE_QUIET_SECONDS = env_int("TOUCHSTONE_TRACE_QUIET_SECONDS", 10)
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a form with a mark and a correction for each of hundreds of steps
+DATA_UPLOAD_MAX_NUMBER_FILES = 1000  # of a folder that is uploaded; static/js/upload.js has the same number
 DATA_UPLOAD_MAX_MEMORY_SIZE = env_int("TOUCHSTONE_MAX_FORM_MB", 8) * 2**20
 
 # The reward service, as the web process and the commands reach it: where `up` says it runs, unless told otherwise.

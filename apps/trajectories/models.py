@@ -181,6 +181,22 @@ class SearchText(models.Model):
         return f"words of {self.trajectory_id}"
 
 
+class SavedMapping(models.Model):
+    """How files of one shape are read: a JSONPath for each field (formats.mapping.FieldMapping)."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="saved_mappings")
+    name = models.CharField(max_length=60)
+    paths = models.JSONField()
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="mapping_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class SavedFilter(models.Model):
     """query: of the explorer's address, as its form writes it."""
 
@@ -266,6 +282,7 @@ class Import(Job):
     filename = models.CharField(max_length=255)
     file = models.CharField(max_length=255)  # name in the artifact store
     format = models.CharField(max_length=40)
+    mapping = models.JSONField(null=True)  # paths of SavedMapping, where it is read by one
     keep_good = models.BooleanField(default=False)
     created = models.PositiveIntegerField(default=0)
     duplicates = models.PositiveIntegerField(default=0)

@@ -15,14 +15,15 @@ from django.db.models import CharField, F, Func, QuerySet, Value
 
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
-from apps.core.errors import DomainError, NotFound
+from apps.core.errors import DomainError
 from apps.core.storage.unpacking import InputBounds
 from apps.trajectories import attachments, formats, patterns, search_text, writer
 from apps.trajectories.field_coverage import FieldCounts
 from apps.trajectories.formats.record import Record
 from apps.trajectories.import_reader import ImportReader, read_import_records
-from apps.trajectories.models import SavedFilter, Trajectory, TrajectoryFact
+from apps.trajectories.models import Trajectory, TrajectoryFact
 from apps.trajectories.prefetching import prefetch
+from apps.trajectories.saved import format_named
 from apps.trajectories.selectors import iterate_trajectory_keys, load_trajectories, unindexed_trajectories
 from workers import schema
 from workers.errors import InvalidRecord
@@ -89,7 +90,7 @@ def import_trajectories(
     stream: a file, or the path of a folder. by: None is the command line. progress: called with the number of records
     read so far. bounds: what the file may become; raises DomainError for more, and where the client left.
     """
-    reader = ImportReader(formats.by_name(format) if isinstance(format, str) else format)
+    reader = ImportReader(format_named(project, format) if isinstance(format, str) else format)
     result, done = ImportResult(), 0
     bounds = bounds or InputBounds(owner=project.pk)
     chunks = prefetch(_chunks(reader, read_import_records(stream, first_line=first_line, bounds=bounds)))
@@ -246,25 +247,6 @@ def replace_facts(*, project: Project, kind: str, facts: Iterable[tuple[int, str
 
 def _tags(function: str, tag: str) -> Func:
     return Func(F("tags"), Value(tag, output_field=CharField()), function=function)
-
-
-def save_filter(*, project: Project, name: str, query: str, by: User) -> SavedFilter:
-    """Keep a filter under a name; one of this name is replaced. Raises DomainError."""
-    if not query:
-        raise DomainError("There is no filter to save. Set a filter first.")
-    saved, _ = SavedFilter.objects.update_or_create(
-        project=project, name=name, defaults={"query": query, "created_by": by}
-    )
-    return saved
-
-
-def delete_filter(*, project: Project, pk: int) -> SavedFilter:
-    """Raises NotFound."""
-    found = SavedFilter.objects.filter(project=project, pk=pk).first()
-    if found is None:
-        raise NotFound(f"There is no saved filter {pk} in this project.")
-    found.delete()
-    return found
 
 
 def index_trajectories(project: Project, progress: Callable[[int], None] = lambda done: None) -> int:

@@ -1,7 +1,8 @@
 """Uploaded files: stored, previewed and imported; large ones by a worker."""
 
 import secrets
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, BinaryIO
@@ -9,6 +10,7 @@ from typing import Any, BinaryIO
 from django.conf import settings
 from django.core import signing
 from django.core.files import File
+from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.utils import timezone
 
@@ -18,9 +20,10 @@ from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage import artifacts
 from apps.core.storage.storage_names import storage_name
-from apps.core.storage.temporary_files import TooMuchTemporary, temporary_bytes
+from apps.core.storage.temporary_files import TemporaryFile, TooMuchTemporary, temporary_bytes
 from apps.core.storage.unpacking import bounds_of_request
 from apps.trajectories import formats, services
+from apps.trajectories.formats.mapping import FieldMapping
 from apps.trajectories.formats.record import Record
 from apps.trajectories.import_reader import ImportReader, read_import_records
 from apps.trajectories.models import Import
@@ -29,16 +32,17 @@ from workers.errors import InvalidRecord, RewardError
 
 ADVANCE_IMPORTS = "apps.trajectories.tasks.advance_imports"
 PREVIEWED_RECORDS = 2000  # records of an upload read for its preview; more are imported by a worker
-_SHOWN, _ERRORS = 3, 20
+_SHOWN, _ERRORS, _DISCOVERED = 3, 20, 20
 _UNCONFIRMED_FOR = timedelta(days=1)
 _SALT = "trajectories.upload"
+_IN_MEMORY = 16 * 2**20
 _FOLDER = "uploads"
 
 
 @dataclass(slots=True)
 class UploadPreview:
     """count: records read; is_all: there are no more. errors: [{"line", "pointer", "message"}]. dropped, kept: fields
-    that are not read, [{"path", "reason", "count"}]."""
+    that are not read, [{"path", "reason", "count"}]. documents: the first ones, for a mapping of their fields."""
 
     format: formats.Format | None = None
     detected: bool = False
@@ -49,6 +53,7 @@ class UploadPreview:
     first: list[schema.Trajectory] = field(default_factory=list)
     dropped: list[dict[str, Any]] = field(default_factory=list)
     kept: list[dict[str, Any]] = field(default_factory=list)
+    documents: list[Any] = field(default_factory=list)
 
     def add(self, record: Record, reader: ImportReader) -> None:
         self.count += 1
@@ -63,13 +68,15 @@ class UploadPreview:
             self.first.append(reader.read(record))
 
 
-def preview_upload(stream: BinaryIO, *, format: str, project: Project) -> UploadPreview:
-    """Preview an import of `stream` from its first records."""
-    reader, found = ImportReader(formats.by_name(format)), UploadPreview()
+def preview_upload(stream: BinaryIO, *, format: formats.Format | None, project: Project) -> UploadPreview:
+    """Preview an import of `stream` from its first records. format: None where it is to be detected."""
+    reader, found = ImportReader(format), UploadPreview()
     for number, record in enumerate(read_import_records(stream, bounds=bounds_of_request(project.pk))):
         if max(number, found.count) >= PREVIEWED_RECORDS:
             found.is_all = False
             break
+        if record.document is not None and len(found.documents) < _DISCOVERED:
+            found.documents.append(record.document)
         for part in reader.parts(record):
             found.add(part, reader)
     for part in reader.rest():
@@ -88,6 +95,24 @@ def keep_upload(*, project: Project, file: File) -> str:
     return artifacts.store_upload(file, storage_name(_FOLDER, project.pk, secrets.token_hex(16)))
 
 
+def pack_files(project: Project, files: Sequence[UploadedFile], names: Sequence[str]) -> File:
+    """Several uploaded files as one zip archive, under their paths in the folder that they were chosen from.
+
+    names: of the files, in their order; what of it is missing or leads outside is replaced by the file's own name.
+    """
+    packed: Any = TemporaryFile(project.pk, _IN_MEMORY)
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        for index, file in enumerate(files):
+            given = names[index] if index < len(names) else ""
+            parts = [part for part in given.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+            name = "/".join(parts) if parts and parts[-1] == file.name else f"{index + 1}/{file.name}"
+            with archive.open(name, "w") as entry:
+                for piece in file.chunks():
+                    entry.write(piece)
+    packed.seek(0)
+    return File(packed, name=f"{len(files)} files")
+
+
 def open_upload(name: str) -> BinaryIO:
     try:
         return artifacts.open_file(name)
@@ -97,35 +122,54 @@ def open_upload(name: str) -> BinaryIO:
         ) from None
 
 
-def sign_upload(project: Project, *, file: str, filename: str, format: str, is_all: bool) -> str:
+@dataclass(frozen=True, slots=True)
+class SignedUpload:
+    """A kept upload, as the confirmation names it. paths: of the mapping that it is read by."""
+
+    file: str
+    filename: str
+    format: str
+    is_all: bool
+    paths: dict[str, str] | None = None
+
+
+def sign_upload(project: Project, upload: SignedUpload) -> str:
     """The signed token of the confirmation, which can name no other file."""
-    return signing.dumps([project.pk, file, filename, format, is_all], salt=_SALT, compress=True)
+    values = [project.pk, upload.file, upload.filename, upload.format, upload.is_all, upload.paths]
+    return signing.dumps(values, salt=_SALT, compress=True)
+
+
+def signed_upload(project: Project, token: str) -> SignedUpload:
+    """Raises DomainError."""
+    try:
+        owner, *values = signing.loads(token, salt=_SALT, max_age=_UNCONFIRMED_FOR)
+    except signing.BadSignature:
+        owner, values = None, []
+    if owner != project.pk:
+        raise DomainError(
+            "This confirmation has expired or belongs to another project. Upload the file again."
+        )
+    return SignedUpload(*values)
 
 
 @transaction.atomic
 def start_import(*, project: Project, token: str, keep_good: bool, by: User) -> Import:
     """Import a confirmed upload: immediately if it is small, otherwise by a worker."""
-    try:
-        owner, file, filename, format, is_all = signing.loads(token, salt=_SALT, max_age=_UNCONFIRMED_FOR)
-    except signing.BadSignature:
-        owner = None
-    if owner != project.pk:
-        raise DomainError(
-            "This confirmation has expired or belongs to another project. Upload the file again."
-        )
-    started = Import.objects.filter(project=project, file=file).first()
+    upload = signed_upload(project, token)
+    started = Import.objects.filter(project=project, file=upload.file).first()
     if started is not None:  # confirmed twice
         return started
-    open_upload(file).close()
+    open_upload(upload.file).close()
     job = Import.objects.create(
         project=project,
         uploaded_by=by,
-        filename=filename[:255],
-        file=file,
-        format=format,
+        filename=upload.filename[:255],
+        file=upload.file,
+        format=upload.format,
+        mapping=upload.paths,
         keep_good=keep_good,
     )
-    if is_all:
+    if upload.is_all:
         job.attempt, job.state, job.started_at = 1, JobState.RUNNING, timezone.now()
         job.save(update_fields=["attempt", "state", "started_at"])
         _settle(job, _import(job, lambda done: None))
@@ -162,7 +206,7 @@ def _import(job: Import, report: Callable[[int], None]) -> services.ImportResult
         return services.import_trajectories(
             project=job.project,
             stream=stream,
-            format=job.format,
+            format=job.format if job.mapping is None else formats.by_mapping(FieldMapping(job.mapping)),
             keep_good=job.keep_good,
             by=job.uploaded_by,
             progress=report,

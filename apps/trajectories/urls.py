@@ -7,6 +7,7 @@ urlpatterns = [
     path("", views.trajectory_list, name="trajectory-list"),
     path("node/", views.project_node, name="project-node"),
     path("upload/", views.trajectory_upload, name="trajectory-upload"),
+    path("upload/mapping/", views.upload_map, name="upload-map"),
     path("imports/<int:pk>/", views.import_detail, name="import-detail"),
     path("imports/", views.import_start, name="import-start"),
     path("imports/<int:pk>/cancel/", views.import_cancel, name="import-cancel"),

@@ -281,7 +281,7 @@ def test_the_page_names_what_was_dropped(client: Client, researcher: User, proje
 
 def test_the_preview_names_what_will_be_dropped(project: Project) -> None:
     sent = io.BytesIO(lines(record(1, success=None, reward=float("inf"))))
-    assert preview_upload(sent, format="auto", project=project).dropped == [
+    assert preview_upload(sent, format=None, project=project).dropped == [
         {"path": "/reward", "reason": field_coverage.NOT_FINITE, "count": 1}
     ]
 

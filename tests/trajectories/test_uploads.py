@@ -85,10 +85,11 @@ def test_a_bigger_upload_waits_for_a_worker(
     sent: list[str] = []
     monkeypatch.setattr(job_queue, "nudge", sent.append)
     found = uploads.preview_upload(
-        io.BytesIO(lines(*(record(n) for n in range(5)))), format="auto", project=job.project
+        io.BytesIO(lines(*(record(n) for n in range(5)))), format=None, project=job.project
     )
     assert (found.count, found.is_all) == (3, False)
     name = uploads.keep_upload(project=job.project, file=ContentFile(b"x"))
-    token = uploads.sign_upload(job.project, file=name, filename="f", format="openai", is_all=found.is_all)
+    upload = uploads.SignedUpload(file=name, filename="f", format="openai", is_all=found.is_all)
+    token = uploads.sign_upload(job.project, upload)
     started = uploads.start_import(project=job.project, token=token, keep_good=False, by=None)  # type: ignore[arg-type]
     assert (started.state, sent) == ("queued", [uploads.ADVANCE_IMPORTS])

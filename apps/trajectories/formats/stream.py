@@ -84,7 +84,7 @@ def _cut_entry(entry: BinaryIO, limit: int, bounds: InputBounds) -> Iterator[Rec
     try:
         head, whole = _look(unpacked(entry, bounds, is_sent=False))
         if is_archive(head):
-            yield Record(1, error=InvalidRecord("an archive in an archive is not read; send it by itself."))
+            yield Record(1, error=InvalidRecord("an archive in an archive is not read; send it alone."))
             return
         for record in _cut_file(head, whole, limit, 1, bounds):
             line = record.line

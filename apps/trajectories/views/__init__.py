@@ -7,7 +7,13 @@ from apps.trajectories.views.explorer import (
     trajectory_list,
 )
 from apps.trajectories.views.traces import traces_receive
-from apps.trajectories.views.upload import import_cancel, import_detail, import_start, trajectory_upload
+from apps.trajectories.views.upload import (
+    import_cancel,
+    import_detail,
+    import_start,
+    trajectory_upload,
+    upload_map,
+)
 from apps.trajectories.views.viewer import (
     attachment_detail,
     attachment_small,
@@ -37,4 +43,5 @@ __all__ = [
     "trajectory_list",
     "trajectory_steps",
     "trajectory_upload",
+    "upload_map",
 ]

@@ -14,7 +14,7 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.core.http.api import paginate
-from apps.trajectories import services
+from apps.trajectories import saved, services
 from apps.trajectories.forms import FilterForm, SaveFilterForm, TagForm
 from apps.trajectories.models import Trajectory
 from apps.trajectories.patterns import PATTERNS
@@ -67,17 +67,15 @@ def filter_save(request: ProjectRequest, project: Project) -> HttpResponse:
     if not form.is_valid():
         raise DomainError("The name of a filter needs 1 to 60 characters.")
     query = _query(QueryDict(form.cleaned_data["query"]))
-    saved = services.save_filter(
-        project=project, name=form.cleaned_data["name"], query=query, by=request.user
-    )
-    messages.success(request, f"Filter {saved.name} saved.")
-    return redirect(f"{_explorer(project)}?{saved.query}")
+    kept = saved.save_filter(project=project, name=form.cleaned_data["name"], query=query, by=request.user)
+    messages.success(request, f"Filter {kept.name} saved.")
+    return redirect(f"{_explorer(project)}?{kept.query}")
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
 def filter_delete(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    deleted = services.delete_filter(project=project, pk=pk)
+    deleted = saved.delete_filter(project=project, pk=pk)
     messages.success(request, f"Filter {deleted.name} deleted.")
     return redirect(_explorer(project))
 

@@ -1,6 +1,7 @@
 """Upload: a preview of what would be imported, then the import."""
 
-from typing import cast
+from dataclasses import replace
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -10,9 +11,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
-from apps.trajectories import formats, uploads
+from apps.trajectories import formats, saved, uploads
 from apps.trajectories.card_rendering import render_step_cards
-from apps.trajectories.forms import ConfirmForm, UploadForm
+from apps.trajectories.formats.json_paths import discover_paths
+from apps.trajectories.formats.mapping import NAME
+from apps.trajectories.forms import ConfirmForm, MappingForm, UploadForm
 from apps.trajectories.models import Import
 from apps.trajectories.selectors import newest_traces
 
@@ -22,9 +25,9 @@ _STEPS_SHOWN = 4
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def trajectory_upload(request: ProjectRequest, project: Project) -> HttpResponse:
-    form = UploadForm(request.POST or None, request.FILES or None)
+    form = UploadForm(project, request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
-        return _preview(request, project, form)
+        return _preview_files(request, project, form)
     context = {"project": project, "form": form, "formats": formats.FORMATS.values()}
     context |= {"root": request.build_absolute_uri("/").rstrip("/"), "traces": newest_traces(project)}
     context["recent"] = Import.objects.filter(project=project).order_by("-pk")[:5]
@@ -32,19 +35,58 @@ def trajectory_upload(request: ProjectRequest, project: Project) -> HttpResponse
     return render(request, "trajectories/trajectory_upload.html", context, status=status)
 
 
-def _preview(request: ProjectRequest, project: Project, form: UploadForm) -> HttpResponse:
-    file, format = form.cleaned_data["file"], form.cleaned_data["format"]
-    found = uploads.preview_upload(file, format=format, project=project)
+def _preview_files(request: ProjectRequest, project: Project, form: UploadForm) -> HttpResponse:
+    files, name = form.cleaned_data["file"], form.cleaned_data["format"]
+    file: Any = (
+        files[0] if len(files) == 1 else uploads.pack_files(project, files, form.cleaned_data["names"])
+    )
+    found = uploads.preview_upload(file, format=saved.format_named(project, name), project=project)
     context = {"project": project, "found": found, "filename": file.name, "confirm": None}
-    if found.first:
-        file.seek(0)
-        token = uploads.sign_upload(
-            project,
-            file=uploads.keep_upload(project=project, file=file),
-            filename=file.name,
-            format=cast(formats.Format, found.format).name,
-            is_all=found.is_all,
+    if not found.documents:
+        return render(request, "trajectories/upload_preview.html", context)
+    file.seek(0)
+    upload = uploads.SignedUpload(
+        file=uploads.keep_upload(project=project, file=file),
+        filename=file.name,
+        format=name if found.format is None or name.startswith(saved.MAPPING) else found.format.name,
+        is_all=found.is_all,
+    )
+    if not found.first:
+        token = uploads.sign_upload(project, upload)
+        context["mapping_form"] = MappingForm(discover_paths(found.documents), initial={"token": token})
+    return _render_preview(request, context, upload)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def upload_map(request: ProjectRequest, project: Project) -> HttpResponse:
+    """A kept upload, read by the mapping that was chosen, which is saved where it has a name."""
+    upload = uploads.signed_upload(project, request.POST.get("token", ""))
+    with uploads.open_upload(upload.file) as stream:
+        paths = discover_paths(uploads.preview_upload(stream, format=None, project=project).documents)
+    form = MappingForm(paths, request.POST)
+    chosen = form.field_mapping()
+    context = {"project": project, "filename": upload.filename, "confirm": None, "mapping_form": form}
+    if chosen is None:
+        context["found"] = uploads.UploadPreview(is_all=upload.is_all)
+        return render(request, "trajectories/upload_preview.html", context, status=422)
+    if form.cleaned_data["name"]:
+        kept = saved.save_mapping(
+            project=project, name=form.cleaned_data["name"], mapping=chosen, by=request.user
         )
+        messages.success(request, f"The mapping is saved as {kept.name}.")
+    with uploads.open_upload(upload.file) as stream:
+        found = uploads.preview_upload(stream, format=formats.by_mapping(chosen), project=project)
+    context["found"] = found
+    return _render_preview(request, context, replace(upload, format=NAME, paths=dict(chosen.paths)))
+
+
+def _render_preview(
+    request: ProjectRequest, context: dict[str, Any], upload: uploads.SignedUpload
+) -> HttpResponse:
+    found = context["found"]
+    if found.first:
+        token = uploads.sign_upload(context["project"], upload)
         context["confirm"] = ConfirmForm(initial={"token": token})
         context["shown"] = [
             (trajectory, render_step_cards(trajectory, _STEPS_SHOWN)) for trajectory in found.first

@@ -17,7 +17,7 @@ from apps.accounts.models import Project
 from apps.accounts.services import project_for
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import DomainError
-from apps.trajectories import formats, services, traces
+from apps.trajectories import formats, saved, services, traces
 from apps.trajectories.formats.mapping import FieldMapping
 from apps.trajectories.import_reader import read_import_records
 from workers.errors import InvalidRecord
@@ -39,7 +39,9 @@ class Command(TouchstoneCommand):
             help="a file (JSON, JSON Lines, Parquet, Arrow or CSV), an archive or a folder; - is standard input",
         )
         parser.add_argument(
-            "--format", default=formats.AUTO, help=f"auto (default), {', '.join(formats.FORMATS)}"
+            "--format",
+            default=formats.AUTO,
+            help=f"auto (default), mapping:NAME, {', '.join(formats.FORMATS)}",
         )
         parser.add_argument(
             "--map",
@@ -65,9 +67,9 @@ class Command(TouchstoneCommand):
         **_: Any,
     ) -> dict[str, Any]:
         owner = project_for(project)
-        formats.by_name(format)
+        saved.format_named(owner, format)
         if map is not None and (format != formats.AUTO or follow):
-            raise DomainError("--map reads whole files by itself; leave out --format and --follow.")
+            raise DomainError("--map is a format of its own for whole files; leave out --format and --follow.")
         if follow:
             return self._follow(owner, files, format)
         read_by = format if map is None else formats.by_mapping(_read_mapping(map))
