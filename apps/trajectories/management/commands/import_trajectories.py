@@ -69,7 +69,7 @@ class Command(TouchstoneCommand):
         owner = project_for(project)
         saved.format_named(owner, format)
         if map is not None and (format != formats.AUTO or follow):
-            raise DomainError("--map is a format of its own for whole files; leave out --format and --follow.")
+            raise DomainError("--map does not combine with --format or --follow; leave them out.")
         if follow:
             return self._follow(owner, files, format)
         read_by = format if map is None else formats.by_mapping(_read_mapping(map))
