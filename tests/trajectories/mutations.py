@@ -17,6 +17,7 @@ from apps.trajectories.selectors import load_trajectories
 from apps.trajectories.writer import PreparedTrajectory
 from tests.trajectories import test_formats as some
 from tests.trajectories import test_otel as spans
+from tests.trajectories.benchmarks.documents import DOCUMENTS as AGENT_DATA
 from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.computer_use.documents import DOCUMENTS as COMPUTER_USE
 from tests.trajectories.real_files import comes_back
@@ -28,6 +29,7 @@ _PIECES = [b"\x00", b"\xff\xfe", b"\\ud800", b"\\u0000", b'"', b"[[[[", b"1e999"
 JUNK: list[Any] = [None, 1, -1, True, "x", "", [], {}, [1], {"a": 1}, 1e400]
 DOCUMENTS: dict[str, Any] = {
     **COMPUTER_USE,
+    **AGENT_DATA,
     "atif": {
         "schema_version": "ATIF-v1.5",
         "session_id": "s1",

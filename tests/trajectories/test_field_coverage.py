@@ -160,6 +160,7 @@ ALL = {name: (name, document) for name, document in DOCUMENTS.items()} | {
 LEAST_READ = {
     "atif": 0.59, "prompt-response": 0.6, "tau-bench": 0.45, "openai": 0.37, "agentrx": 0.45, "swe-agent": 0.27,
     "mini-swe-agent": 0.5, "inspect": 0.44, "mint": 0.5, "who-and-when": 0.26, "tau2": 0.41, "gymnasium": 0.8,
+    "webvoyager": 0.25, "agent-bench": 0.2, "toolbench": 0.15, "bfcl": 0.2, "hal": 0.1, "react": 0.25,
     "agent-reward-bench": 0.47, "tape": 0.47, "autolibra": 0.52, "otel": 0.06,
     **coding_agents.LEAST_READ,
     **traces.LEAST_READ,
@@ -335,7 +336,9 @@ def _count_of(format: str, document: Any, text: str) -> int:
 
 
 # otel: calls of a model repeat the messages before them. The others have no text that is long enough.
-_REPEATING = ("otel", "gymnasium", "openai", "prompt-response")
+# These leave out objects as a whole, which are named once, or write elements of a screen as JSON.
+_WHOLE = ("toolbench", "bfcl", "hal", "mind2web", "android")
+_REPEATING = ("otel", "gymnasium", "openai", "prompt-response", *_WHOLE)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name not in _REPEATING])

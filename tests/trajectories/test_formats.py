@@ -5,6 +5,7 @@ import pytest
 
 from apps.core.errors import DomainError
 from apps.trajectories import formats
+from tests.trajectories.benchmarks.documents import DOCUMENTS as AGENT_DATA
 from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.computer_use.documents import DOCUMENTS as COMPUTER_USE
 from tests.trajectories.conftest import record
@@ -174,6 +175,7 @@ BROWSED = {
 def test_each_is_told_by_its_sign() -> None:
     documents = {
         **COMPUTER_USE,
+        **AGENT_DATA,
         "agentrx": TAU | {"traj": [message | {"index": 1} for message in TAU["traj"]]},  # type: ignore[attr-defined]
         "swe-agent": SWE,
         "otel": {"resourceSpans": []},

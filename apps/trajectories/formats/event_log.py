@@ -18,12 +18,13 @@ _NO_ANSWER = "a run in which the agent did nothing; the file has others in which
 
 @dataclass(slots=True)
 class _Run:
-    """line, source: of the first event. places: offset and length of each event as it was sent, and of what is read
-    instead where that is something else. has_key: whether its key names it, not its file. answered: whether an agent
-    did something."""
+    """line, source, pointer: of the first event. places: offset and length of each event as it was sent, and of what is
+    read instead where that is something else. has_key: whether its key names it, not its file. answered: whether an
+    agent did something."""
 
     line: int
     source: str = ""
+    pointer: str = ""
     is_list: bool = False
     has_key: bool = False
     answered: bool = False
@@ -42,6 +43,7 @@ class EventLog:
     as JSON lines. A record that is a list of objects already is a run of its own; one that could not be read is not in
     it.
 
+    whole: whether a record is a run of its own although it is no list: its document stays as it is.
     key: the run that an event belongs to, None where it is the run of the event before in its file or array, or of the
     first after it that has a key; runs of several files of an archive are one where the keys are equal. answers:
     whether an event is what an agent did; runs without one are left out, and named, where others have one. limit: bytes
@@ -49,9 +51,14 @@ class EventLog:
     """
 
     def __init__(
-        self, limit: int, *, key: Callable[[Any], str | None], answers: Callable[[Any], bool] | None = None
+        self,
+        limit: int,
+        *,
+        key: Callable[[Any], str | None],
+        answers: Callable[[Any], bool] | None = None,
+        whole: Callable[[Any], bool] = lambda document: False,
     ) -> None:
-        self._limit, self._key, self._answers = limit, key, answers
+        self._limit, self._key, self._answers, self._whole = limit, key, answers, whole
         self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 closed by __del__
         self._runs: dict[str, _Run] = {}
         self._last, self._source = "", ""
@@ -68,24 +75,31 @@ class EventLog:
             _Run(
                 record.line,
                 record.source,
-                is_list=_is_run(record.document),
+                record.pointer,
+                is_list=self._is_run(record.document),
                 has_key=self._last.startswith("run "),
             ),
         )
         self._append(run, record)
 
     def _name_of(self, document: Any) -> str | None:
-        if _is_run(document):
+        if self._is_run(document):
             return f"list {len(self._runs)}"
         key = self._key(document) if isinstance(document, dict) else None
         return None if key is None else f"run {key}"
+
+    def _is_run(self, document: Any) -> bool:
+        is_list = isinstance(document, list) and bool(document) and isinstance(document[0], dict)
+        return is_list or self._whole(document)
 
     def _name_last(self, name: str) -> None:
         """Events at the beginning of a file that had no key are of the run of the first that has one."""
         last = self._runs.get(self._last)
         if last is not None and not last.has_key and not last.is_list:
             del self._runs[self._last]
-            self._runs.setdefault(name, _Run(last.line, last.source, has_key=True)).add_run(last)
+            self._runs.setdefault(name, _Run(last.line, last.source, last.pointer, has_key=True)).add_run(
+                last
+            )
 
     def records(self) -> Iterator[Record]:
         has_answers = any(run.answered for run in self._runs.values())
@@ -100,14 +114,14 @@ class EventLog:
                     json.loads(raw if edited is None else self._read(*edited))
                     for raw, (_, edited) in zip(sent, run.places, strict=True)
                 ]
-                document = events[0] if run.is_list else events
-                yield Record(run.line, b"\n".join(sent), document, source=run.source)
+                document, pointer = (events[0], run.pointer) if run.is_list else (events, "")
+                yield Record(run.line, b"\n".join(sent), document, pointer, source=run.source)
 
     def __del__(self) -> None:
         self._file.close()
 
     def _append(self, run: _Run, record: Record) -> None:
-        events = record.document if run.is_list else [record.document]
+        events = record.document if isinstance(record.document, list) else [record.document]
         run.answered = run.answered or (self._answers is not None and any(map(self._answers, events)))
         run.size += len(record.raw) + 1
         if run.size <= self._limit:
@@ -129,13 +143,11 @@ def _begins_array(record: Record) -> bool:
     return record.pointer.rpartition("/")[2] == "0"
 
 
-def _is_run(document: Any) -> bool:
-    return isinstance(document, list) and bool(document) and isinstance(document[0], dict)
-
-
 def event_log(
-    key: Callable[[Any], str | None] = lambda event: None, answers: Callable[[Any], bool] | None = None
+    key: Callable[[Any], str | None] = lambda event: None,
+    answers: Callable[[Any], bool] | None = None,
+    whole: Callable[[Any], bool] = lambda document: False,
 ) -> Callable[[int], EventLog]:
     """What a format has as `Gathered`: `Gathered = event_log(key=lambda event: event.get("sessionId"))`. Without a key
     all events of a file are one run."""
-    return partial(EventLog, key=key, answers=answers)
+    return partial(EventLog, key=key, answers=answers, whole=whole)

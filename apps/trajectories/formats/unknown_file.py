@@ -101,6 +101,26 @@ _NO_RUNS: tuple[tuple[frozenset[str], str], ...] = (
         frozenset(("results", "versions", "config")),
         "the scores of an evaluation; send its log of samples instead",
     ),
+    (
+        frozenset(("score_binarized", "task_id")),
+        "METR's table of runs, which holds scores only; send the transcripts of the runs",
+    ),
+    (
+        frozenset(("instance_id", "model_patch")),
+        "predictions for SWE-bench, which hold patches only; send the trajectories of the runs",
+    ),
+    (
+        frozenset(("n_resolved", "n_unresolved", "results")),
+        "results of Terminal-Bench, which hold scores only; send the trajectories of the agents (ATIF)",
+    ),
+    (
+        frozenset(("trial_name", "verifier_result")),
+        "the result of a trial of Harbor, which holds scores only; send the trajectory.json of its agent (ATIF)",
+    ),
+    (
+        frozenset(("version", "width", "height", "timestamp")),
+        "a recording of a terminal by asciinema, which holds no calls; send the trajectory of the agent",
+    ),
     (frozenset(("scores", "run_id")), "scores of a run without what the agent did; send its trajectory"),
 )
 

@@ -106,7 +106,7 @@ WEBVOYAGER = [
     {
         "role": "user",
         "content": [
-            {"type": "text", "text": 'Observation: [2]: <input> "search";'},
+            {"type": "text", "text": "Observation: [2]: <input> search;"},
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,{b64_img}"}},
         ],
     },

@@ -63,7 +63,7 @@ def test_webvoyager() -> None:
         ("I search.", "type", {"element": "2", "text": "red shoes"}),
         ("I see it.", "answer", {"text": "It costs 5."}),
     ]
-    assert acted[0].observation[0].content[0].text == 'Observation: [2]: <input> "search";'
+    assert acted[0].observation[0].content[0].text == "Observation: [2]: <input> search;"
     assert media(run) == []  # a placeholder is no picture
 
 

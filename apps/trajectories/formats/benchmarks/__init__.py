@@ -1,17 +1,23 @@
 """Runs as benchmarks and their harnesses log them."""
 
 from apps.trajectories.formats.benchmarks import (
+    agent_bench,
+    agent_data_protocol,
     agent_reward_bench,
     agentrx,
     autolibra,
+    bfcl,
     gymnasium,
+    hal,
     inspect,
     mini_swe_agent,
     mint,
+    react,
     swe_agent,
     tape,
     tau2,
     tau_bench,
+    tool_bench,
     who_and_when,
 )
 
@@ -28,4 +34,10 @@ FORMATS = (
     ("autolibra", "AutoLibra's folder of instances, as an archive", autolibra),
     ("tape", "BrowserGym tapes of AgentLab and TapeAgents", tape),
     ("agent-reward-bench", "AgentRewardBench", agent_reward_bench),
+    ("agent-data-protocol", "Agent Data Protocol", agent_data_protocol),
+    ("agent-bench", "AgentBench runs.jsonl", agent_bench),
+    ("toolbench", "ToolBench answers, and as ToolEval has them", tool_bench),
+    ("bfcl", "BFCL results and scores", bfcl),
+    ("hal", "HAL results with their logs", hal),
+    ("react", "ReAct rows of AgentInstruct, ToolLLaMA and ETO", react),
 )

@@ -6,27 +6,83 @@ reveal the label: they go to outcome and metadata; the expected actions are meta
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any
 
+from apps.trajectories.formats.event_log import event_log
+from apps.trajectories.formats.record import Record, encoded
 from workers.errors import InvalidRecord
 from workers.schema import Part, Step, Task, Trajectory, clean, from_messages
 from workers.schema.decode import finite, optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory
 
-SIGN = "an object with `simulations` and `tasks`"
+SIGN = "an object with `simulations` and `tasks`, or a folder of `results.json` and `simulations/ID.json`"
 PLACES = {"/simulation": "/simulations/*", "/task": "/tasks/*"}
 READ = (
     "/simulation/reward_info/reward",
     "/task/id",
     "/info/environment_info/domain_name",
 )
+_EMPTY = "has no simulations; of results kept as a folder, send all of it as a zip archive."
 _SAID = ("messages", "ticks")
 
 
 def sniff(document: Any) -> bool:
     if not isinstance(document, dict):
         return False
-    return (isinstance(document.get("simulations"), list) and "tasks" in document) or "simulation" in document
+    has_all = isinstance(document.get("simulations"), list) and "tasks" in document
+    return has_all or "simulation" in document or _is_index(document) or _is_alone(document)
+
+
+def _is_index(document: dict[str, Any]) -> bool:
+    """Whether it is the `results.json` of results kept as a folder."""
+    return {"info", "tasks", "timestamp"} <= document.keys() and not document.get("simulations")
+
+
+def _is_alone(document: dict[str, Any]) -> bool:
+    """Whether it is a simulation in a file of its own."""
+    has_run = "messages" in document or "ticks" in document
+    return has_run and {"id", "task_id", "termination_reason"} <= document.keys()
+
+
+class Gathered:
+    """Puts the simulations of a folder together with its `results.json`; whole files of results are as they are."""
+
+    def __init__(self, limit: int) -> None:
+        self._log = event_log(whole=lambda document: True)(limit)
+        self._index: dict[PurePosixPath, Record] = {}
+
+    def add(self, record: Record) -> None:
+        document = record.document
+        if isinstance(document, dict) and _is_index(document) and record.source:
+            self._index[PurePosixPath(record.source).parent] = record
+        else:
+            self._log.add(record)
+
+    def records(self) -> Iterator[Record]:
+        has_runs = False
+        for record in self._log.records():
+            has_runs = True
+            raw, document = record.raw, record.document
+            if isinstance(document, dict) and _is_alone(document):
+                index = self._index.get(PurePosixPath(record.source).parent.parent)
+                about = index.document if index is not None else {}
+                document = {
+                    "simulation": document,
+                    "task": _task_of(document, about),
+                    "info": about.get("info") or {},
+                }
+                raw = encoded(document)
+            yield replace(record, raw=raw, document=document)
+        for record in self._index.values() if not has_runs else ():
+            yield Record(record.line, pointer=record.pointer, error=InvalidRecord(_EMPTY))
+
+
+def _task_of(simulation: dict[str, Any], about: dict[str, Any]) -> Any:
+    tasks, name = about.get("tasks"), str(simulation.get("task_id"))
+    named = [task for task in tasks if isinstance(task, dict)] if isinstance(tasks, list) else []
+    return next((task for task in named if str(task.get("id")) == name), {})
 
 
 def split(document: Any) -> Iterator[tuple[str, Any]]:
@@ -35,12 +91,9 @@ def split(document: Any) -> Iterator[tuple[str, Any]]:
     if "simulation" in document:
         yield "", document
         return
-    simulations = require_list(document.get("simulations"), pointer="/simulations")
+    simulations = require_list(document.get("simulations") or [], pointer="/simulations")
     if not simulations:
-        raise InvalidRecord(
-            "has no simulations; of results kept as a folder, send the simulations' own files.",
-            pointer="/simulations",
-        )
+        raise InvalidRecord(_EMPTY, pointer="/simulations")
     tasks = {
         str(task.get("id")): task
         for task in require_list(document.get("tasks"), pointer="/tasks")

@@ -7,7 +7,6 @@ Positions of Android in the Wild are (y, x) as shares of the screen: here (x, y)
 
 import json
 from collections.abc import Iterator
-from itertools import count
 from typing import Any
 
 from apps.trajectories.formats.benchmarks.browser import seen
@@ -21,7 +20,7 @@ from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `episode_id` and `goal` with `actions`, or `goal_info` with `results/action_type`"
 READ = (
-    *("/*/episode_id", "/*/accessibility_trees", "/*/actions", "/*/goal", "/*/goal_info", "/*/step_id"),
+    *("/accessibility_trees", "/actions", "/*/episode_id", "/*/goal_info", "/*/step_id"),
     *("/*/results~1yx_touch", "/*/results~1yx_lift", "/*/results~1action_type"),
     *(f"/*/image~1ui_annotations_{name}" for name in ("positions", "text", "ui_types")),
 )
@@ -31,7 +30,6 @@ _TOUCH, _LIFT, _KIND, _TYPED = (
     "results/action_type",
     "results/type_action",
 )
-_ROWS = count()
 _SEEN = "image/ui_annotations_"
 _KNOWN = ("episode_id", "goal", "screenshots", "accessibility_trees", "actions", "step_instructions")
 _OF_ROW = ("goal_info", "episode_id", "step_id", "image/encoded", _TOUCH, _LIFT, _KIND, _TYPED)
@@ -46,25 +44,29 @@ def sniff(document: Any) -> bool:
 
 
 def _run_of(row: Any) -> str:
-    """Rows of one episode belong together; an episode of AndroidControl is a document of its own."""
-    if isinstance(row, dict) and _KIND in row:
-        return f"episode {row.get('episode_id')}"
-    return f"row {next(_ROWS)}"
+    """Rows of one episode belong together."""
+    return str(row.get("episode_id"))
 
 
-Gathered = event_log(key=_run_of)
+def _is_whole(row: Any) -> bool:
+    """Whether it is an episode of AndroidControl, which is a document of its own."""
+    return isinstance(row, dict) and _KIND not in row
+
+
+Gathered = event_log(key=_run_of, whole=_is_whole)
 
 
 def read(document: Any) -> Trajectory:
     document, _ = clean(document)
-    rows = [require_object(row, pointer=f"/{index}") for index, row in enumerate(require_list(document))]
+    given = [document] if isinstance(document, dict) else require_list(document)
+    rows = [require_object(row, pointer=f"/{index}") for index, row in enumerate(given)]
     if not rows:
         raise InvalidRecord("has no row, so there is nothing to judge.")
     first = rows[0]
     is_wild = _KIND in first
-    goal = optional_str(first.get("goal_info" if is_wild else "goal"), pointer="/0/goal") or ""
+    goal = optional_str(first.get("goal_info" if is_wild else "goal"), pointer="/goal") or ""
     turns = list(_rows(rows) if is_wild else _episode(first))
-    identity = read_id(first.get("episode_id"), pointer="/0/episode_id")
+    identity = read_id(first.get("episode_id"), pointer="/episode_id")
     around = {} if is_wild else {key: value for key, value in first.items() if key not in _KNOWN}
     return build_trajectory(
         in_turn(goal, turns),
@@ -82,9 +84,9 @@ _Turn = tuple[ObservationResult | None, Step | None]
 def _listed(episode: dict[str, Any], key: str) -> list[Any]:
     value = episode.get(key)
     value = (
-        parse_json(value, pointer=f"/0/{key}") if isinstance(value, str) and value.startswith("[") else value
+        parse_json(value, pointer=f"/{key}") if isinstance(value, str) and value.startswith("[") else value
     )
-    return require_list(value or [], pointer=f"/0/{key}")
+    return require_list(value or [], pointer=f"/{key}")
 
 
 def _episode(episode: dict[str, Any]) -> Iterator[_Turn]:

@@ -7,7 +7,6 @@ is no other; the element acted on is the first of `pos_candidates`, whose box is
 
 import json
 import math
-from itertools import count
 from typing import Any
 
 from apps.trajectories.formats.benchmarks.browser import seen
@@ -19,18 +18,18 @@ from workers.schema.decode import optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `annotation_id` and `confirmed_task`, and `actions` or the `operation` of one action"
+_OF_ACTION = ("pos_candidates", "operation", "target_action_reprs")
 READ = (
-    *("/*/annotation_id", "/*/confirmed_task", "/*/target_action_index", "/*/actions/*/pos_candidates"),
-    *("/*/pos_candidates", "/*/action_reprs", "/*/operation", "/*/target_action_reprs"),
+    *("/*/annotation_id", "/*/confirmed_task", "/*/target_action_index", "/*/action_reprs", "/action_reprs"),
+    *(f"{place}/{name}" for place in ("/*", "/actions/*") for name in _OF_ACTION),
 )
 _PAGE = "the page before it was cleaned, of which `cleaned_html` is read"
 _OTHERS = "elements of the page that were not acted on, for training a ranker; the page itself is read"
 LEFT_OUT = {
-    f"/*/{name}": reason
-    for place in ("", "actions/*/")
-    for name, reason in ((f"{place}raw_html", _PAGE), (f"{place}neg_candidates", _OTHERS))
+    f"{place}/{name}": reason
+    for place in ("/*", "/actions/*")
+    for name, reason in (("raw_html", _PAGE), ("neg_candidates", _OTHERS))
 }
-_ROWS = count()
 _OF_TASK = ("website", "domain", "subdomain")
 _BOX = "bounding_box_rect"
 
@@ -45,47 +44,51 @@ def sniff(document: Any) -> bool:
 
 
 def _run_of(row: Any) -> str:
-    """Rows of one action belong together, a row of all of them is a run of its own."""
-    if isinstance(row, dict) and "operation" in row and "actions" not in row:
-        return f"annotation {row.get('annotation_id')}"
-    return f"row {next(_ROWS)}"
+    """Rows of one action belong together."""
+    return str(row.get("annotation_id"))
 
 
-Gathered = event_log(key=_run_of)
+def _is_whole(row: Any) -> bool:
+    return isinstance(row, dict) and isinstance(row.get("actions"), list)
+
+
+Gathered = event_log(key=_run_of, whole=_is_whole)
 
 
 def read(document: Any) -> Trajectory:
     document, _ = clean(document)
-    rows = [require_object(row, pointer=f"/{index}") for index, row in enumerate(require_list(document))]
-    if not rows:
-        raise InvalidRecord("has no row, so there is nothing to judge.")
-    row = rows[0]
-    if "actions" in row:
-        actions = [
-            (require_object(action, pointer=f"/0/actions/{n}"), f"/0/actions/{n}")
-            for n, action in enumerate(require_list(row["actions"], pointer="/0/actions"))
-        ]
-    else:
-        actions = [(each, f"/{index}") for index, each in enumerate(rows)]
-        actions.sort(key=lambda action: _place(action[0]))
+    row, actions = _actions(document)
     reprs = row.get("action_reprs")
     texts = parse_json(reprs) if isinstance(reprs, str) and reprs.startswith("[") else reprs
     texts = texts if isinstance(texts, list) else []
-    instruction = optional_str(row.get("confirmed_task"), pointer="/0/confirmed_task") or ""
+    instruction = optional_str(row.get("confirmed_task"), pointer="/confirmed_task") or ""
     turns = []
     for n, (action, where) in enumerate(actions):
         target = action.get("target_action_reprs") or (texts[n] if n < len(texts) else None)
         turns.append((_view(action, where), _acted(action, target, n, where)))
     task = {key: row[key] for key in _OF_TASK if row.get(key)}
-    identity = optional_str(row.get("annotation_id"), pointer="/0/annotation_id") or ""
+    identity = optional_str(row.get("annotation_id"), pointer="/annotation_id") or ""
     return build_trajectory(
         in_turn(instruction, turns),
         Task(id=identity, instruction=instruction, metadata=task),
-        pointer="/0/actions" if "actions" in row else "",
+        pointer="/actions" if "actions" in row else "",
         id=identity or None,
         agent="person",
         metadata={"action_reprs": texts} if texts else {},
     )
+
+
+def _actions(document: Any) -> tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]:
+    """The row that says what the task was, and the actions with where they stand."""
+    if isinstance(document, dict):
+        given = require_list(document.get("actions"), pointer="/actions")
+        return document, [
+            (require_object(each, pointer=f"/actions/{n}"), f"/actions/{n}") for n, each in enumerate(given)
+        ]
+    rows = [(require_object(row, pointer=f"/{n}"), f"/{n}") for n, row in enumerate(require_list(document))]
+    if not rows:
+        raise InvalidRecord("has no row, so there is nothing to judge.")
+    return rows[0][0], sorted(rows, key=lambda action: _place(action[0]))
 
 
 def _place(row: dict[str, Any]) -> int:

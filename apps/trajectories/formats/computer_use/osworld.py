@@ -83,27 +83,27 @@ class Gathered:
     """Puts the lines of each file together with what other files of the archive say of that run."""
 
     def __init__(self, limit: int) -> None:
-        self._lines = event_log()(limit)
+        self._lines = event_log(whole=_is_put_together)(limit)
         self._about: list[tuple[str, Record]] = []
-        self._put_together: list[Record] = []
 
     def add(self, record: Record) -> None:
         kind = "" if record.error is not None else _about(record.document)
         if kind:
             self._about.append((kind, record))
-        elif _is_put_together(record.document):
-            self._put_together.append(record)
         else:
             self._lines.add(record)
 
     def records(self) -> Iterator[Record]:
         used: set[int] = set()
-        yield from self._put_together
-        count = len(self._put_together)
+        count = 0
         for record in self._lines.records():
             count += 1
             found = {} if record.error is not None else self._found(record.source, used)
-            if (not found and not record.source) or record.error is not None:
+            if (
+                isinstance(record.document, dict)
+                or (not found and not record.source)
+                or record.error is not None
+            ):
                 yield record
             else:
                 folder = PurePosixPath(record.source).parent.name

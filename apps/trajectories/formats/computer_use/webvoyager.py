@@ -1,8 +1,9 @@
 """WebVoyager's `interact_messages.json`: chat messages, of which the user's are what the browser shows.
 
 The first of them holds the task and the address to begin at. An answer is `Thought: ... Action: Click [2]`: the thought
-is what the agent said, the action a call. Pictures of earlier turns are left out of the log ("Omitted in context") or
-are the placeholder `{b64_img}`; in an archive those of the files `screenshotN.png` next to it are put in their place.
+is what the agent said, the action a call; the text as it was stays in extra. Pictures of earlier turns are left out of
+the log ("Omitted in context") or are the placeholder `{b64_img}`; in an archive those of the files `screenshotN.png`
+next to it are put in their place.
 """
 
 from typing import Any
@@ -86,6 +87,7 @@ def _acted(step: Step) -> Step:
     operands = _OPERANDS.fullmatch(match[3])
     element, text = (operands[1], operands[2].strip()) if operands else (None, match[3].strip())
     arguments = ({"element": element} if element else {}) | ({"text": text} if text else {})
-    call = ToolCall(name=match[2].lower(), arguments=arguments, extra={"action": match[2] + match[3]})
+    call = ToolCall(name=match[2].lower(), arguments=arguments)
     said = match[1].strip().removeprefix("Thought:").strip()
-    return replace(step, message=(Part(text=said),) if said else (), tool_calls=(call,))
+    message = (Part(text=said),) if said else ()
+    return replace(step, message=message, tool_calls=(call,), extra=step.extra | {"text": step.text})
