@@ -46,7 +46,7 @@ def _is_alone(document: dict[str, Any]) -> bool:
     return has_run and {"id", "task_id", "termination_reason"} <= document.keys()
 
 
-class Gathered:
+class Tau2Folder:
     """Puts the simulations of a folder together with its `results.json`; whole files of results are as they are."""
 
     def __init__(self, limit: int) -> None:
@@ -77,6 +77,9 @@ class Gathered:
             yield replace(record, raw=raw, document=document)
         for record in self._index.values() if not has_runs else ():
             yield Record(record.line, pointer=record.pointer, error=InvalidRecord(_EMPTY))
+
+
+Gathered = Tau2Folder
 
 
 def _task_of(simulation: dict[str, Any], about: dict[str, Any]) -> Any:

@@ -79,7 +79,7 @@ def _about(value: Any) -> str:
     )
 
 
-class Gathered:
+class OSWorldRuns:
     """Puts the lines of each file together with what other files of the archive say of that run."""
 
     def __init__(self, limit: int) -> None:
@@ -133,6 +133,9 @@ class Gathered:
                 continue
             used.add(index)
         return found
+
+
+Gathered = OSWorldRuns
 
 
 def _of_path(source: str) -> dict[str, Any]:
