@@ -24,9 +24,9 @@ from workers.schema import ObservationResult, Part, Step, Task, Trajectory, clea
 from workers.schema.decode import json_type_name, optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory
 
-SIGN = "an object with a `history` of objects with `model_output`, `result` and `state`"
+SIGN = "an object with a `history` of objects with `model_output` and `state`"
 READ = ("/history/*/result/*/judgement/verdict", "/success", "/task_id", "/history/*/result/*/images/*/data")
-_PART_KEYS = ("model_output", "result", "state")
+_PART_KEYS = ("model_output", "state")
 _STATE = (
     "evaluation_previous_goal",
     "memory",
