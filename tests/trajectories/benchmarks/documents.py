@@ -204,6 +204,45 @@ REACT = {
         },
     ],
 }
+SWE_ROW = {
+    "instance_id": "tomerfiliba__plumbum-366",
+    "model_name": "swe-agent-llama-70b",
+    "target": True,
+    "trajectory": [
+        {
+            "role": "system",
+            "system_prompt": "SETTING: You are an autonomous programmer.",
+            "text": None,
+            "mask": False,
+            "cutoff_date": "01.01.2023",
+        },
+        {
+            "role": "user",
+            "system_prompt": None,
+            "text": "Here's the issue text:\nISSUE:\nIt breaks.\n\nINSTRUCTIONS:\nNow go.",
+            "mask": False,
+            "cutoff_date": None,
+        },
+        {
+            "role": "ai",
+            "system_prompt": None,
+            "text": "I look.\n\n```\nls -la\n```",
+            "mask": True,
+            "cutoff_date": None,
+        },
+        {"role": "user", "system_prompt": None, "text": "bug.py", "mask": False, "cutoff_date": None},
+        {
+            "role": "ai",
+            "system_prompt": None,
+            "text": "Done.\n```\nsubmit\n```",
+            "mask": True,
+            "cutoff_date": None,
+        },
+    ],
+    "exit_status": "submitted",
+    "generated_patch": "diff --git",
+    "eval_logs": "1 passed",
+}
 
 DOCUMENTS: dict[str, Any] = {
     "agent-data-protocol": ADP,
@@ -212,4 +251,5 @@ DOCUMENTS: dict[str, Any] = {
     "bfcl": BFCL,
     "hal": HAL,
     "react": REACT,
+    "swe-agent-rows": SWE_ROW,
 }

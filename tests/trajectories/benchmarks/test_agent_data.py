@@ -190,6 +190,17 @@ def test_react_rows_of_one_question_are_one_task_and_rewards_are_outcomes() -> N
     assert {(run.reward, run.success) for run in runs} == {(1.0, True)}
 
 
+def test_swe_agent_as_rows() -> None:
+    run = read_one(documents.SWE_ROW)
+    assert [step.source for step in run.steps] == ["system", "user", "agent", "agent"]
+    assert run.steps[0].text == "SETTING: You are an autonomous programmer."
+    assert calls(run) == [("bash", {"command": "ls -la"}), ("bash", {"command": "submit"})]
+    assert [step.text for step in run.steps[2:]] == ["I look.", "Done."] and results(run) == ["bug.py"]
+    assert (run.task.id, run.task.instruction) == ("tomerfiliba__plumbum-366", "It breaks.")
+    assert (run.success, run.agent, run.metadata["exit_status"]) == (True, "swe-agent-llama-70b", "submitted")
+    assert "passed" not in json.dumps([step.text for step in run.steps])
+
+
 def test_plain_conversations_are_no_react() -> None:
     talk = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Action: none of your business."}]
     assert not formats.FORMATS["react"].sniff({"conversations": talk})
