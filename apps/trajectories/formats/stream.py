@@ -116,8 +116,17 @@ def _cut_file(
     return _documents(JsonTextReader(whole, limit))
 
 
+_HTML, _HTML_LOOKED = (b"<!doctype html", b"<html"), 4096
+_PAGE = (
+    "the file is an HTML page, which is not read. Send the run as JSON; of WebArena's render_*.html, its actions and "
+    'observations as {"task_id", "intent", "trajectory"}.'
+)
+
+
 def _refusal(head: bytes) -> str | None:
     """What a file is that holds no JSON, and what to do about it."""
+    if head[:_HTML_LOOKED].lstrip().lower().startswith(_HTML):
+        return _PAGE
     return next((message for magic, message in _NO_JSON.items() if head.startswith(magic)), None)
 
 

@@ -91,6 +91,13 @@ def test_webarena() -> None:
     assert media(run) == ["shots/0.png", "shots/1.png"]
 
 
+def test_a_render_of_webarena_is_refused_once_with_what_to_do() -> None:
+    page = b'<!DOCTYPE html>\n<html>\n<body><div class="state_obv">[1] RootWebArea</div></body>\n</html>\n'
+    found, refused, _ = read_bytes(page)
+    assert not found and len(refused) == 1
+    assert "render_*.html" in refused[0].message
+
+
 def test_mind2web() -> None:
     run = read_one(documents.MIND2WEB)
     user, seen, typed, clicked = run.steps
