@@ -95,12 +95,11 @@ def list_trajectories(
     task: str = "",
     agent: str = "",
     success: bool | None = None,
-    speaker: str = "",
 ) -> dict[str, Any]:
-    """Newest first. speaker: those in which someone of this name speaks."""
+    """Newest first."""
     project = project_of_key(request.auth, slug, Scope.INGEST)
-    rows = filter_trajectories(project, task=task, agent=agent, success=success, speaker=speaker)
-    page, following = paginate(rows.select_related("task"), cursor=cursor, limit=limit)
+    rows = filter_trajectories(project, task=task, agent=agent, success=success).select_related("task")
+    page, following = paginate(rows, cursor=cursor, limit=limit)
     return {"items": [_listed(row) for row in page], "next": following}
 
 

@@ -612,6 +612,38 @@ OPIK = {
         _opik(3, "llm", {"messages": LATER}, response(SAID), **_OPIK_CALL),
     ],
 }
+GENAI_PROMPT = exported(
+    *(
+        {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": "gpt-4o",
+            "gen_ai.prompt": json.dumps(asked),
+            "gen_ai.completion": json.dumps(said),
+            "gen_ai.usage.input_tokens": 12,
+        }
+        for asked, said in ((ASKED, CALLED), (LATER, SAID))
+    )
+)
+HELICONE = [
+    {
+        "request_id": f"r{number}",
+        "request_created_at": f"2026-09-30T09:03:5{number}.962Z",
+        "response_created_at": f"2026-09-30T09:03:5{number}.999Z",
+        "request_body": {"model": "gpt-4o", "messages": asked},
+        "response_body": response(said),
+        "request_properties": {"Helicone-Session-Id": "s1", "task_id": "t7"},
+        "request_path": "/v1/chat/completions",
+        "scores": {"reward": 0.5},
+        "costUSD": 0.25,
+    }
+    for number, (asked, said) in enumerate(((ASKED, CALLED), (LATER, SAID)), 1)
+]
+OPENPIPE = {
+    "id": "r1",
+    "requestedAt": "2026-09-30T09:03:51.962Z",
+    "reqPayload": {"model": "gpt-4o", "messages": LATER},
+}
+OPENPIPE |= {"respPayload": response(SAID), "receivedAt": "2026-09-30T09:03:52.962Z"}
 # By name: the format it is detected as, and the document; a list is as many records.
 DOCUMENTS: dict[str, tuple[str, Any]] = {
     "OpenInference": ("otel", OPENINFERENCE),
@@ -626,6 +658,9 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "Pydantic AI, agent alone": ("otel", PYDANTIC_AGENT),
     "Strands": ("otel", STRANDS),
     "Google ADK": ("otel", ADK),
+    "GenAI, prompt and completion": ("otel", GENAI_PROMPT),
+    "Spans by operation": ("otel-spans", {"first": PHOENIX[:2], "then": PHOENIX[2:]}),
+    "Attributes alone": ("otel-spans", OPENINFERENCE_SPANS[3]),
     "Langfuse, OpenTelemetry": ("otel", LANGFUSE_OTEL),
     "LangSmith, OpenTelemetry": ("otel", LANGSMITH_OTEL),
     "MLflow": ("otel-spans", MLFLOW),
@@ -634,6 +669,8 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "LangSmith": ("langsmith", LANGSMITH),
     "Weave": ("weave", WEAVE),
     "Opik": ("opik", OPIK),
+    "Helicone": ("call-logs", HELICONE),
+    "OpenPipe": ("call-logs", OPENPIPE),
 }
 # By the format's name, for tests of all formats; a list is as many records.
 EXAMPLES: dict[str, Any] = {
@@ -642,6 +679,7 @@ EXAMPLES: dict[str, Any] = {
     "langsmith": LANGSMITH,
     "weave": WEAVE,
     "opik": OPIK,
+    "call-logs": HELICONE,
 }
 FIRST_RECORDS = {
     name: document[0] if isinstance(document, list) else document for name, document in EXAMPLES.items()

@@ -17,8 +17,14 @@ from tests.trajectories.tracing.documents import DOCUMENTS
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory
 
-NAMES = [name for name in DOCUMENTS if name not in ("Pydantic AI, agent alone",)]
-WITHOUT_TOOL_SPANS = ("Langfuse, OpenTelemetry", "LangSmith, OpenTelemetry")
+ONE_SPAN = ("Pydantic AI, agent alone", "Attributes alone", "Spans by operation", "OpenPipe")
+NAMES = [name for name in DOCUMENTS if name not in ONE_SPAN]
+WITHOUT_TOOL_SPANS = (
+    "Helicone",
+    "GenAI, prompt and completion",
+    "Langfuse, OpenTelemetry",
+    "LangSmith, OpenTelemetry",
+)
 
 
 def records(reader: ImportReader, raw: bytes) -> Iterator[Record]:
@@ -98,7 +104,7 @@ def test_nothing_is_dropped(name: str) -> None:
     assert reader.dropped.as_json() == []
 
 
-@pytest.mark.parametrize("name", ["Langfuse", "LangSmith", "Opik"])
+@pytest.mark.parametrize("name", ["Langfuse", "LangSmith", "Opik", "Helicone"])
 def test_scores_are_the_outcome_and_are_shown_to_no_model(name: str) -> None:
     (found,) = read(DOCUMENTS[name][1])
     assert found.reward == 0.5
@@ -200,7 +206,7 @@ def test_no_two_formats_claim_one_document(shared_data: Path) -> None:
     for path in sorted((shared_data / "wild").glob("*.json*")):
         with path.open("rb") as stream:
             singles += [record.document for record in read_import_records(stream)][:5]
-    own = ("otel", "otel-spans", "langfuse", "langsmith", "weave", "opik")
+    own = ("otel", "otel-spans", "langfuse", "langsmith", "weave", "opik", "call-logs")
     for document in singles:
         claims = [format.name for format in formats.FORMATS.values() if format.sniff(document)]
         assert len(claims) <= 1 or not set(claims) & set(own), claims

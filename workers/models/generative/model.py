@@ -167,7 +167,7 @@ class GenerativeModel(Described):
 
 def verdict_renderer(folder: Path, recipe: Recipe) -> VerdictRenderer:
     return VerdictRenderer(
-        conversation_renderer(folder, max_tokens=recipe.max_tokens, names_speakers=True),
+        conversation_renderer(folder, max_tokens=recipe.max_tokens),
         critique_tokens=recipe.critique_tokens,
         criterion=recipe.criterion,
         principles=recipe.principles,
@@ -203,7 +203,6 @@ def save_language(writer: Writer, folder: Path, recipe: Recipe) -> dict[str, Any
         },
         "text": {
             "max_tokens": recipe.max_tokens,
-            "speakers": bool(renderer.named_sources),
             "critique_tokens": recipe.critique_tokens,
             "prompts": renderer.prompts,
         },
@@ -214,9 +213,7 @@ def save_language(writer: Writer, folder: Path, recipe: Recipe) -> dict[str, Any
 def load_generative(folder: Path, manifest: dict[str, Any], device: str, precision: str) -> GenerativeModel:
     text = manifest["text"]
     renderer = VerdictRenderer(
-        conversation_renderer(
-            folder, max_tokens=text["max_tokens"], names_speakers=text.get("speakers", False)
-        ),
+        conversation_renderer(folder, max_tokens=text["max_tokens"]),
         critique_tokens=text["critique_tokens"],
         criterion=manifest["criterion"],
         principles=bool(manifest["criteria"]),

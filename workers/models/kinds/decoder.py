@@ -30,9 +30,7 @@ _STEP_RULE = "the last token of each agent step, its observations included; V_0 
 
 
 def renderer(recipe: Recipe, examples: Any = ()) -> ConversationRenderer:
-    return conversation_renderer(
-        decoder_folder(recipe.decoder), max_tokens=recipe.max_tokens, names_speakers=True
-    )
+    return conversation_renderer(decoder_folder(recipe.decoder), max_tokens=recipe.max_tokens)
 
 
 def build(recipe: Recipe, examples: Any, like: Any, device: str, names: Names) -> Decoder:
@@ -72,7 +70,7 @@ def save(backbone: Decoder, heads: Heads, folder: Path, recipe: Recipe) -> dict[
     return {
         "backbone": {"kind": KIND, "architecture": base.config.model_type, "lora_rank": recipe.lora_rank},
         "heads": save_heads(heads, folder, without=(_SCALAR,)),
-        "text": {"max_tokens": recipe.max_tokens, "speakers": backbone.renderer.names_speakers},
+        "text": {"max_tokens": recipe.max_tokens},
         "step_rule": _STEP_RULE,
         "probe": _probe(backbone, heads),
     }
@@ -90,10 +88,7 @@ def load(folder: Path, manifest: dict[str, Any], device: str) -> tuple[Decoder, 
 
 def reads(folder: Path, manifest: dict[str, Any]) -> ConversationRenderer:
     """How it reads items, without its weights."""
-    text = manifest["text"]
-    return conversation_renderer(
-        folder, max_tokens=text["max_tokens"], names_speakers=text.get("speakers", False)
-    )
+    return conversation_renderer(folder, max_tokens=manifest["text"]["max_tokens"])
 
 
 def _probe(backbone: Decoder, heads: Heads) -> dict[str, Any]:

@@ -25,9 +25,7 @@ _STEP_RULE = (
 
 def renderer(recipe: Recipe, examples: Any = ()) -> ChunkRenderer:
     folder = encoder_folder(recipe.encoder)
-    return chunk_renderer(
-        folder, chunk_tokens=recipe.chunk_tokens, max_tokens=recipe.max_tokens, names_speakers=True
-    )
+    return chunk_renderer(folder, chunk_tokens=recipe.chunk_tokens, max_tokens=recipe.max_tokens)
 
 
 def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str, names: Names) -> StepEncoder:
@@ -58,11 +56,7 @@ def save(backbone: StepEncoder, heads: Heads, folder: Path, recipe: Recipe) -> d
         "backbone": {"kind": KIND, **described, "unfrozen": recipe.unfrozen},
         "mixer": asdict(backbone.mixer.config) | {"dropout": 0.0},
         "heads": save_heads(heads, folder),
-        "text": {
-            "chunk_tokens": recipe.chunk_tokens,
-            "max_tokens": recipe.max_tokens,
-            "speakers": backbone.renderer.names_speakers,
-        },
+        "text": {"chunk_tokens": recipe.chunk_tokens, "max_tokens": recipe.max_tokens},
         "step_rule": _STEP_RULE,
     }
 
@@ -72,12 +66,7 @@ def load(
 ) -> tuple[StepEncoder, HeadsConfig, dict[str, Any]]:
     backbone, text = manifest["backbone"], manifest["text"]
     encoder = load_saved_encoder(folder, backbone)
-    reads = chunk_renderer(
-        folder,
-        chunk_tokens=text["chunk_tokens"],
-        max_tokens=text["max_tokens"],
-        names_speakers=text.get("speakers", False),
-    )
+    reads = chunk_renderer(folder, chunk_tokens=text["chunk_tokens"], max_tokens=text["max_tokens"])
     weights, described = load_file(folder / _MIXER), dict(manifest["mixer"])
     if "heads" in manifest:
         config, head_weights = load_heads(folder, manifest["heads"])

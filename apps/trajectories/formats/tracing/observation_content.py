@@ -1,5 +1,6 @@
 """What a record of a store says, as `observations` keeps it in a span: one attribute with what went in and came out."""
 
+from math import isfinite
 from typing import Any
 
 from apps.trajectories.formats.tracing.span_content import SpanContent, observed, token_counts
@@ -12,7 +13,6 @@ def content(name: str, given: dict[str, Any]) -> SpanContent | None:
     fields = given.get(FIELD)
     if not isinstance(fields, dict):
         return None
-    cost = fields.get("cost")
     return observed(
         fields.get("kind", "chain"),
         fields.get("input"),
@@ -23,5 +23,17 @@ def content(name: str, given: dict[str, Any]) -> SpanContent | None:
         conversation=str(fields.get("conversation") or ""),
         node=str(fields.get("node") or ""),
         usage=token_counts(fields.get("usage")),
-        cost=cost if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+        cost=_cost(fields.get("cost")),
+    )
+
+
+def _cost(value: Any) -> float | None:
+    """US dollars; LangSmith writes them as text."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    return (
+        value if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) else None
     )

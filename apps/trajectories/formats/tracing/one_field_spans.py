@@ -98,6 +98,14 @@ _CONVENTIONS = (
         name=("genkit:name",),
     ),
     _Convention(
+        "GenAI before its events",
+        "gen_ai.span.kind",
+        ("gen_ai.prompt",),
+        ("gen_ai.completion",),
+        model=("gen_ai.request.model",),
+        default="model",
+    ),
+    _Convention(
         "Logfire",
         "logfire.kind",
         ("request_data",),

@@ -5,8 +5,8 @@ Read are what Phoenix exports (`context.trace_id`, attributes nested, flat, or a
 Jaeger's JSON. All become the spans of `otel_spans`.
 """
 
-import base64
-import binascii
+import hashlib
+import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -14,11 +14,11 @@ from typing import Any
 from apps.trajectories.field_coverage import FieldUse, PathPatterns, lost_fields
 from apps.trajectories.formats.tracing import otel
 from apps.trajectories.formats.tracing.otel_messages import plain
-from apps.trajectories.formats.tracing.otel_spans import Span, nanoseconds
+from apps.trajectories.formats.tracing.otel_spans import Span
+from apps.trajectories.formats.tracing.span_ids import hexadecimal_id, span_time
 from apps.trajectories.formats.tracing.span_runs import READ, REPEATED, SpanGatherer, group_by_agent, read
 from workers.errors import InvalidRecord
 from workers.schema.decode import require_object
-from workers.schema.patterns import TextPattern
 
 __all__ = ["READ", "REPEATED", "SIGN", "Gathered", "group_by_agent", "read", "read_spans", "sniff"]
 SIGN = (
@@ -64,13 +64,12 @@ _KNOWN = (
     *("references", "timestamp", "duration", "tags", "logs", "processID", "resource_attributes"),
 )
 _COLUMN = "attributes."  # of a data frame
-_HEXADECIMAL = TextPattern(r"(0x)?[0-9a-fA-F-]{8,40}")
-_BYTES = {8: 16, 16: 32}  # of an id, and its hexadecimal digits
+_OF_CALLS = ("openinference.span.kind", "gen_ai.operation.name", "gen_ai.request.model", "ai.operationId")
 _EVENT_TIMES = ("timestamp", "time", "time_unix_nano", "timeUnixNano")
 _OF_JAEGER = ("references", "startTime", "duration", "processID", "tags/*/type")
 _CONTEXTS = ("context", "spanContext", "_spanContext")
 _IN_CONTEXT = tuple(f"{holder}/{key}" for holder in _CONTEXTS for key in (*_TRACE, *_SPAN))
-_WHERE = ("", "/spans/*", "/data/*", "/data/spans/*", "/trace/spans/*", "/data/*/spans/*")
+_WHERE = ("", "/spans/*", "/data/*", "/data/spans/*", "/trace/spans/*", "/data/*/spans/*", "/*/*")
 _LOST = PathPatterns(  # what is in the spans in another form
     f"{where}/{key}"
     for where in _WHERE
@@ -83,7 +82,7 @@ def sniff(document: Any) -> bool:
         return False
     if (spans := _listed(document)) is not None:
         return bool(spans) and all(map(_is_span, spans[:3]))
-    return _is_span(document)
+    return _is_span(document) or _is_attributes(document)
 
 
 def read_spans(document: Any) -> Iterator[Span]:
@@ -100,8 +99,11 @@ def read_spans(document: Any) -> Iterator[Span]:
         )
         about |= {key: rest} if rest else {}
     if spans is None:
-        yield _span(document, {}, "")
+        is_alone = _is_attributes(document) and not _is_span(document)
+        yield _span(_from_attributes(document) if is_alone else document, {}, "")
         return
+    if _groups(document) is not None:
+        about = {}
     processes = document.get("processes")
     for index, span in enumerate(spans):
         at = f"/spans/{index}"
@@ -134,7 +136,26 @@ def _listed(document: dict[str, Any]) -> list[Any] | None:
             return [_from_jaeger(span, trace.get("processes")) for trace in traces for span in trace["spans"]]
         if _is_span(data[0]):
             return list(data)
-    return None
+    return _groups(document)
+
+
+def _groups(document: dict[str, Any]) -> list[Any] | None:
+    """The spans of an object of lists of spans, such as one by operation."""
+    groups = list(document.values())
+    is_grouped = bool(groups) and all(
+        isinstance(group, list) and group and _is_span(group[0]) for group in groups
+    )
+    return [span for group in groups for span in group] if is_grouped else None
+
+
+def _is_attributes(document: dict[str, Any]) -> bool:  # without their span
+    return any(name in document for name in _OF_CALLS)
+
+
+def _from_attributes(document: dict[str, Any]) -> dict[str, Any]:
+    """A span of its own, whose ids are made of what it says."""
+    name = hashlib.sha256(json.dumps(document, sort_keys=True).encode("utf-8", "replace")).hexdigest()
+    return {"trace_id": name[:32], "span_id": name[32:48], "attributes": document}
 
 
 def _is_span(value: Any) -> bool:
@@ -182,8 +203,8 @@ def _span(given: dict[str, Any], about: dict[str, Any], at: str) -> Span:
     message = given.get("status_message") or (
         (status.get("message") or status.get("description")) if isinstance(status, dict) else None
     )
-    parent = _identity(parent) if isinstance(parent, str) else ""
-    start, end = _time(_first(given, _START)), _time(_first(given, _END))
+    parent = hexadecimal_id(parent) if isinstance(parent, str) else ""
+    start, end = span_time(_first(given, _START)), span_time(_first(given, _END))
     if not start and isinstance(given.get("timestamp"), int):
         start = given["timestamp"] * 1000  # microseconds, as those of Jaeger
     if not end and isinstance(given.get("duration"), int):
@@ -196,8 +217,8 @@ def _span(given: dict[str, Any], about: dict[str, Any], at: str) -> Span:
         else {}
     )
     found = {
-        "trace": _identity(trace),
-        "id": _identity(identity),
+        "trace": hexadecimal_id(trace),
+        "id": hexadecimal_id(identity),
         "parent": parent,
         "is_root": not parent,
         "name": str(given.get("name") or given.get("span_name") or given.get("operationName") or ""),
@@ -273,26 +294,6 @@ def _from_jaeger(span: dict[str, Any], processes: Any) -> dict[str, Any]:
 def _facts(about: dict[str, Any]) -> dict[str, Any]:
     """Of MLflow's `info`: what is known of a trace, such as its tags and its assessments."""
     return {"about": {key: value for key, value in about.items() if value not in (None, "", [], {})}}
-
-
-def _identity(value: str) -> str:
-    """An id in hexadecimal: console exporters write 0x before it, and MLflow writes its bytes in base64."""
-    if _HEXADECIMAL.fullmatch(value):
-        return value.removeprefix("0x")
-    try:
-        raw = base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        return value[:64]
-    return raw.hex() if len(raw) in _BYTES else value[:64]
-
-
-def _time(value: Any) -> int:
-    """Node writes [seconds, nanoseconds], others nanoseconds, seconds, milliseconds, or a date and time."""
-    if isinstance(value, list) and len(value) == 2 and all(isinstance(each, int) for each in value):
-        return int(value[0]) * 10**9 + int(value[1])
-    if isinstance(value, int | float) and not isinstance(value, bool) and 10**11 <= value < 10**14:
-        return int(value * 10**6)
-    return nanoseconds(value or 0)
 
 
 def _first(holder: dict[str, Any], keys: tuple[str, ...]) -> Any:
