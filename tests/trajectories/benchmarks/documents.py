@@ -243,12 +243,14 @@ SWE_ROW = {
     "generated_patch": "diff --git",
     "eval_logs": "1 passed",
 }
+GAIA = {"task_id": "c61d22de", "model_answer": "17", "reasoning_trace": "I counted them.", "level": 1}
 
 DOCUMENTS: dict[str, Any] = {
     "agent-data-protocol": ADP,
     "agent-bench": AGENT_BENCH,
     "toolbench": TOOLBENCH,
     "bfcl": BFCL,
+    "gaia": GAIA,
     "hal": HAL,
     "react": REACT,
     "swe-agent-rows": SWE_ROW,

@@ -146,6 +146,17 @@ def test_bfcl_scores() -> None:
     assert reader.dropped.counts  # the summary
 
 
+def test_gaia() -> None:
+    run = read_one(documents.GAIA)
+    (step,) = run.steps
+    assert (run.task.id, step.text, step.reasoning) == ("c61d22de", "17", "I counted them.")
+    asked = read_one(
+        documents.GAIA | {"question": "How many?", "model_answer": 17, "reasoning_trace": ["a", "b"]}
+    )
+    assert [each.text for each in asked.steps] == ["How many?", "17"]
+    assert asked.metadata["reasoning_trace"] == ["a", "b"]
+
+
 def test_hal() -> None:
     run = read_one(documents.HAL)
     assert (run.task.id, run.reward, run.success, run.agent) == ("0", 1.0, True, "Generalist (gpt-4o)")

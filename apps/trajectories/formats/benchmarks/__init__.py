@@ -7,6 +7,7 @@ from apps.trajectories.formats.benchmarks import (
     agentrx,
     autolibra,
     bfcl,
+    gaia,
     gymnasium,
     hal,
     inspect,
@@ -40,6 +41,7 @@ FORMATS = (
     ("agent-bench", "AgentBench runs.jsonl", agent_bench),
     ("toolbench", "ToolBench answers, and as ToolEval has them", tool_bench),
     ("bfcl", "BFCL results and scores", bfcl),
+    ("gaia", "Submissions to GAIA", gaia),
     ("hal", "HAL results with their logs", hal),
     ("react", "ReAct rows of AgentInstruct, ToolLLaMA and ETO", react),
 )
