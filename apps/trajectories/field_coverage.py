@@ -56,6 +56,8 @@ _NAMES = {
             "function_call",
             "function_call_output",
             *TEXT_TYPES,
+            "tool_call",
+            "server_tool_use",
         )
     ),
 }

@@ -8,6 +8,7 @@ from apps.trajectories.repeated_values import SHORT
 from workers.schema import Trajectory
 
 Use = Literal["read", "kept", "dropped"]
+_TAGS = ("<think>", "</think>", "<thinking>", "</thinking>")
 _SHORTEST = 8  # characters of a text that is looked for within others
 _MOST_SCANNED = 50_000_000  # characters, in looking for texts within others, of one document
 
@@ -82,10 +83,13 @@ class TrajectoryValues:
         return self._left > 0 and text in self._texts[where]
 
     def _has_lines(self, text: str) -> bool:
-        """Whether all lines of a text are among those that are read: it was taken apart. Fences do not count."""
+        """Whether all lines of a text are among those that are read: it was taken apart. Fences do not count, and tags
+        around thoughts end a line."""
         if self._lines is None:
             texts = (each for each in self.read if isinstance(each, str))
             self._lines = frozenset(line.strip() for each in texts for line in each.splitlines())
+        for tag in _TAGS:
+            text = text.replace(tag, "\n")
         lines = [line.strip() for line in text.splitlines()]
         lines = [line for line in lines if line and not line.startswith("```")]
         return bool(lines) and all(line in self._lines for line in lines)

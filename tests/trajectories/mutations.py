@@ -20,6 +20,7 @@ from tests.trajectories import test_otel as spans
 from tests.trajectories.benchmarks.documents import DOCUMENTS as AGENT_DATA
 from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.computer_use.documents import DOCUMENTS as COMPUTER_USE
+from tests.trajectories.frameworks.documents import DOCUMENTS as OF_FRAMEWORKS
 from tests.trajectories.real_files import comes_back
 from tests.trajectories.test_tape import TAPE
 from tests.trajectories.tracing import documents as traces
@@ -83,6 +84,7 @@ DOCUMENTS: dict[str, Any] = {
     ),
     **coding_agents.EXAMPLES,
     **traces.EXAMPLES,
+    **OF_FRAMEWORKS,
 }
 
 

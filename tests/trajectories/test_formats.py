@@ -9,6 +9,7 @@ from tests.trajectories.benchmarks.documents import DOCUMENTS as AGENT_DATA
 from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.computer_use.documents import DOCUMENTS as COMPUTER_USE
 from tests.trajectories.conftest import record
+from tests.trajectories.frameworks.documents import DOCUMENTS as OF_FRAMEWORKS
 from tests.trajectories.tracing import documents as traces
 from workers import schema
 from workers.errors import InvalidRecord
@@ -194,6 +195,8 @@ def test_each_is_told_by_its_sign() -> None:
         "atif": {"schema_version": "ATIF-v1.5", "steps": []},
         **coding_agents.EXAMPLES,
         **traces.FIRST_RECORDS,
+        **OF_FRAMEWORKS,
+        "call-log": OF_FRAMEWORKS["call-log"][0],
     }
     assert {name: formats.detect(document).name for name, document in documents.items()} == {
         name: name for name in formats.FORMATS
@@ -249,7 +252,7 @@ def test_openai_reads_what_surrounds_the_messages() -> None:
     [
         ({"reward": float("nan")}, "/reward"),
         ({"reward": "high"}, "/reward"),
-        ({"success": 1}, "/success"),
+        ({"success": 2}, "/success"),
         ({"task": {"id": [1]}}, "/task/id"),
         ({"agent": 3}, "/agent"),
         ({"messages": [{"role": "user", "content": "x"}]}, "/messages"),

@@ -23,7 +23,8 @@ _MEDIA: dict[str, MediaType] = {
 }  # fmt: skip
 _MEDIA_TYPES = ("media_type", "mediaType", "mimeType", "mime_type", "format")
 KNOWN_MEDIA = ("image_url", "input_audio", "video_url", "file", "image", "input_image", "document")
-TEXT_TYPES = ("text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal")
+TEXT_TYPES = ("text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal", "compaction")
+NOTES = ("fallback",)  # blocks that say what the server did: kept as their JSON
 _SOURCES = (
     "url",
     "data",
@@ -41,8 +42,16 @@ _REASONING = (
 )
 _CALLS = ("tool_use", "tool_call", "tool-call", "toolCall", "toolUse", "function_call", "functionCall")
 _RESULTS = (
-    *("tool_result", "tool-result", "toolResult", "tool_call_response"),
-    *("function_response", "functionResponse", "tool_response"),
+    *("tool_result", "tool-result", "toolResult", "tool_call_response", "tool_call_result"),
+    *("function_response", "functionResponse", "tool_response", "function_result"),
+    *("google_search_result", "url_context_result"),
+)
+_BARE = (
+    "executableCode",
+    "executable_code",
+    "codeExecutionResult",
+    "code_execution_result",
+    "reasoningContent",
 )
 _CALL_IDS = ("id", "toolCallId", "toolUseId")
 _CALL_NAMES = ("name", "toolName", "tool_name")
@@ -91,10 +100,7 @@ def block_type(block: Any) -> str:
         return kind
     if block.get("thought") is True:
         return "thought"
-    names = (
-        *(*_CALLS, *_RESULTS, *_GEMINI_BODIES, "reasoningContent"),
-        *("executableCode", "executable_code", "codeExecutionResult"),
-    )
+    names = (*_CALLS, *_RESULTS, *_GEMINI_BODIES, *_BARE)
     found = next((name for name in names if isinstance(block.get(name), dict)), None)
     return found or ("text" if isinstance(block.get("text"), str) else "")
 
@@ -191,7 +197,9 @@ def result_of_block(kind: str, block: dict[str, Any]) -> dict[str, Any]:
     if isinstance(content, dict) and set(content) == {"type", "value"} and content["type"] in _TYPED_OUTPUTS:
         rest |= {"output_type": content["type"]} if content["type"].startswith("error") else {}
         content = content["value"]
-    return {"role": "tool", "tool_call_id": _first(body, _RESULT_IDS), "content": content} | rest
+    origin = body.get("origin")  # the call, as Haystack has it
+    identity = _first(body, _RESULT_IDS) or (origin.get("id") if isinstance(origin, dict) else None)
+    return {"role": "tool", "tool_call_id": identity, "content": content} | rest
 
 
 def result_content(content: Any) -> Any:
@@ -247,7 +255,9 @@ def _is_call(kind: str) -> bool:
 
 def _is_result(kind: str) -> bool:
     return (
-        kind in _RESULTS or kind.endswith(("_tool_result", "_call_output")) or kind == "codeExecutionResult"
+        kind in _RESULTS
+        or kind.endswith(("_tool_result", "_call_output"))
+        or kind in ("codeExecutionResult", "code_execution_result")
     )
 
 

@@ -1,7 +1,8 @@
 """The one place where messages of every API become OpenAI's chat messages, before `from_messages` makes steps of them.
 
 Read are chat messages with roles in any spelling, Anthropic's blocks, Gemini's `parts`, OpenTelemetry's `parts`, items
-of the Responses API, LangChain's messages (`dumpd`, `messages_to_dict`, `model_dump`) and ShareGPT's turns. Nothing is
+of the Responses API, LangChain's messages (`dumpd`, `messages_to_dict`, `model_dump`), ShareGPT's turns, and messages
+of agent frameworks (`framework_messages`). Nothing is
 left out: what has no place of its own stays a key of the message, and so goes to the step's `extra`.
 """
 
@@ -10,6 +11,7 @@ from typing import Any
 
 from workers.schema import message_parts
 from workers.schema.bounded import loads
+from workers.schema.framework_messages import framework_messages, joins
 from workers.schema.message_parts import (
     call_with_text,
     reasoning_text,
@@ -51,7 +53,13 @@ def chat_messages(messages: list[Any]) -> Iterator[tuple[int, Any]]:
     for index, message in enumerate(messages):
         plain = is_plain(message)
         items = None if plain else item_messages(message)
-        found: list[Any] = [message] if plain else _read(message) if items is None else items
+        framework = None if plain or items is not None else framework_messages(message)
+        if framework is not None:
+            framework = [each for chat in framework for each in _read(chat)]
+            items = framework if joins(message) else None
+        found: list[Any] = (
+            [message] if plain else items or framework or ([] if framework == [] else _read(message))
+        )
         for each in found:
             can_join = items is not None and each["role"] == "assistant"
             if open_turn is not None and (not can_join or starts_message(open_turn[1], each)):
@@ -63,6 +71,16 @@ def chat_messages(messages: list[Any]) -> Iterator[tuple[int, Any]]:
                 open_turn = (index, each) if open_turn is None else (open_turn[0], joined(open_turn[1], each))
     if open_turn is not None:
         yield open_turn
+
+
+def is_of_framework(message: Any) -> bool:
+    """Whether a message is one of an agent framework, whose files are formats of their own."""
+    if not isinstance(message, dict) or "role" in message:
+        return False
+    is_langchain = message.get("type") in _LANGCHAIN or (
+        message.get("lc") is not None and "kwargs" in message
+    )
+    return is_langchain or framework_messages(message) is not None
 
 
 def is_plain(message: Any) -> bool:

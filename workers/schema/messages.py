@@ -22,7 +22,7 @@ from workers.schema.decode import (
     require_list,
     require_object,
 )
-from workers.schema.message_parts import KNOWN_MEDIA, TEXT_TYPES, block_type, media_part, text_part
+from workers.schema.message_parts import KNOWN_MEDIA, NOTES, TEXT_TYPES, block_type, media_part, text_part
 from workers.schema.message_shapes import chat_messages
 from workers.schema.records import ObservationResult, Part, Source, Step, Task, ToolCall, Trajectory
 from workers.schema.tool_results import ORPHAN, CallPairing, MadeCall, with_results
@@ -326,6 +326,8 @@ def _part(part: Any, at: str) -> Part:
             )
     if (found := media_part(part, kind)) is not None:
         return found
+    if kind in NOTES:
+        return Part(text=json.dumps(part, ensure_ascii=False), extra={"type": kind})
     known = ", ".join(["text", *KNOWN_MEDIA])
     raise InvalidRecord(
         f"unknown content part {part.get('type')!r}; known are {known}.", pointer=f"{at}/type"

@@ -25,6 +25,13 @@ _OF_CHAT = (
 )
 _READ = frozenset(("type", "role", "content", "summary", "text"))
 _OF_CALL = ("id", "status", "call_id", "name", "arguments", "input")
+OF_PROGRAMS = (
+    "program",
+    "program_output",
+    "tool_search_output",
+    "mcp_approval_request",
+    "mcp_approval_response",
+)
 _RESULTS = ("output", "outputs", "results", "result")  # of a tool of the server, which its call holds
 
 
@@ -35,7 +42,7 @@ def is_item(message: Message) -> bool:
     if kind == "message" and is_chat(message):
         return False
     return isinstance(kind, str) and (
-        kind in ("reasoning", "message") or kind.endswith(("_call", "_call_output"))
+        kind in ("reasoning", "message", *OF_PROGRAMS) or kind.endswith(("_call", "_call_output"))
     )
 
 
@@ -72,7 +79,15 @@ def starts_message(before: Message, after: Message) -> bool:
 
 def _item(message: Message) -> Message | None:
     kind = message["type"]
-    if kind.endswith("_call_output"):
+    if kind == "mcp_approval_response":
+        told = {key: message[key] for key in ("approve", "reason") if message.get(key) is not None}
+        return {
+            "role": "tool",
+            "tool_call_id": message.get("approval_request_id"),
+            "content": result_content(told),
+        }
+    if kind.endswith("_output"):
+        message = message | ({"output": message["tools"]} if message.get("tools") else {})
         found = result_of_block(kind, message)
         return found | {"content": result_content(found["content"])}
     about = {

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import count
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from apps.trajectories.formats.record import Record, encoded, too_large
 
+ALONE = ""  # the key of a record that is a run of its own
 _IN_MEMORY = 16 * 2**20
 _Place = tuple[int, int]
 
@@ -149,5 +150,15 @@ def event_log(
     whole: Callable[[Any], bool] = lambda document: False,
 ) -> Callable[[int], EventLog]:
     """What a format has as `Gathered`: `Gathered = event_log(key=lambda event: event.get("sessionId"))`. Without a key
-    all events of a file are one run."""
-    return partial(EventLog, key=key, answers=answers, whole=whole)
+    all events of a file are one run. A key may be ALONE."""
+
+    def gather(limit: int) -> EventLog:
+        numbers = count()
+
+        def key_of(event: Any) -> str | None:
+            found = key(event)
+            return f"alone {next(numbers)}" if found == ALONE else found
+
+        return EventLog(limit, key=key_of, answers=answers, whole=whole)
+
+    return gather

@@ -11,7 +11,7 @@ def read_task(value: Any, *, pointer: str = "/task") -> Task:
     """A task as its id alone, or as an object; without an id one is made from the content."""
     if value is None:
         return Task(id="")
-    if isinstance(value, str | int) and not isinstance(value, bool):
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
         return Task(id=str(value))
     value = require_object(value, pointer=pointer)
     identity = value.get("id")

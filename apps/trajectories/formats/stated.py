@@ -13,21 +13,27 @@ from workers.schema.decode import json_type_name
 
 SUCCESS_KEYS = ("success", "resolved", "solved", "passed", "is_correct", "correct", "target")
 TASK_KEYS = ("task_id", "instance_id", "problem_id", "example_id")
-_NUMBERS_TOO = "resolved"  # the key whose 0 and 1 are false and true; elsewhere they may be an answer
-_INPUT = ("input_tokens", "prompt_tokens", "tokens_sent", "total_prompt_tokens")
-_OUTPUT = ("output_tokens", "completion_tokens", "tokens_received", "total_completion_tokens")
+_NUMBERS_TOO = ("success", "resolved")  # whose 0 and 1 are false and true; elsewhere they may be an answer
+_INPUT = (
+    *("input_tokens", "prompt_tokens", "tokens_sent", "total_prompt_tokens", "inputTokens"),
+    *("promptTokenCount", "prompt_token_count", "prompt_eval_count", "total_input_tokens"),
+)
+_OUTPUT = (
+    *("output_tokens", "completion_tokens", "tokens_received", "total_completion_tokens", "outputTokens"),
+    *("candidatesTokenCount", "candidates_token_count", "eval_count", "total_output_tokens"),
+)
 _COST = ("cost", "cost_usd", "instance_cost", "total_cost", "total_cost_usd", "response_cost")
 _SECONDS = ("seconds", "latency_sec", "total_time", "duration", "duration_seconds")
 
 
 def stated_success(*holders: Any, pointer: str = "/success") -> bool | None:
-    """The first of SUCCESS_KEYS that is set, in the first object that has one. `success` has to be true or false,
-    else InvalidRecord; other values of the other keys are no outcome."""
+    """The first of SUCCESS_KEYS that is set, in the first object that has one. `success` has to be true, false, 1 or
+    0, else InvalidRecord; other values of the other keys are no outcome."""
     for holder in holders:
         for key in SUCCESS_KEYS if isinstance(holder, dict) else ():
             value = holder.get(key)
             if isinstance(value, bool) or (
-                key == _NUMBERS_TOO and isinstance(value, int | float) and value in (0, 1)
+                key in _NUMBERS_TOO and isinstance(value, int | float) and value in (0, 1)
             ):
                 return bool(value)
             if key == "success" and value is not None:

@@ -129,7 +129,12 @@ def csv_delimiter(text: str) -> str | None:
     """The delimiter, where the first line is a header of CSV: at least two names, all different."""
     line = text.partition("\n")[0].rstrip("\r")
     for delimiter in _DELIMITERS if line[:1] not in ("{", "[") else "":
-        names = next(csv.reader([line], delimiter=delimiter, strict=True), []) if delimiter in line else []
+        try:
+            names = (
+                next(csv.reader([line], delimiter=delimiter, strict=True), []) if delimiter in line else []
+            )
+        except csv.Error:  # quotes as JSON has them, and CSV not
+            continue
         if len(names) > 1 and len(set(names)) == len(names) and all(map(_NAME.fullmatch, names)):
             return delimiter
     return None

@@ -22,6 +22,7 @@ from apps.trajectories.formats.stated import (
 )
 from workers.schema import Step, Trajectory, clean, from_messages, parse_json
 from workers.schema.decode import finite, require_object
+from workers.schema.message_shapes import is_of_framework
 from workers.schema.messages import build_trajectory
 
 SIGN = "a list of messages with `role`, or an object with `messages`"
@@ -44,6 +45,8 @@ _ANSWERS = ("response", "choices")  # next to the messages
 def sniff(document: Any) -> bool:
     if isinstance(document, dict):
         messages = document.get("messages")
+        if isinstance(messages, list) and messages and is_of_framework(messages[0]):
+            return False
         return isinstance(messages, list) or (isinstance(messages, str) and messages.startswith("[{"))
     return (
         isinstance(document, list)

@@ -1,0 +1,137 @@
+"""Logs of calls of model APIs: each record has the request and the response of one call.
+
+{"request": {...}, "response": {...}} as proxies and tracers write them, the bodies as objects, as JSON text or as the
+text of a stream; the lines of batches of OpenAI ({"custom_id", "body"} and {"custom_id", "response": {"body"}}) and
+Anthropic ({"custom_id", "params"} and {"custom_id", "result": {"message"}}), where the lines of a `custom_id` are one
+call.
+"""
+
+from typing import Any
+
+from apps.trajectories.formats.chat.model_call import ModelCall, is_request, is_response, outcome, read_call
+from apps.trajectories.formats.chat.stream_events import assembled, kind_of
+from apps.trajectories.formats.event_log import ALONE, event_log
+from apps.trajectories.formats.placed import objects, storable, text_at
+from workers.errors import InvalidRecord
+from workers.schema import Trajectory
+from workers.schema.bounded import loads
+
+SIGN = "an object with a `request` and a `response` of a model API, or with `custom_id`"
+READ = ("/*/reward", "/*/success")
+LEFT_OUT = {"/*/response/body_raw": "the text of a stream, whose answer is read put together"}
+_REQUESTS = ("request", "params", "body", "kwargs")
+_RESPONSES = ("response", "result")
+_BODIES = ("body", "message", "json", "data", "content")
+_DEEPEST = 3
+
+
+def sniff(document: Any) -> bool:
+    if not isinstance(document, dict) or isinstance(document.get("messages"), list):
+        return False
+    asked, answered = _request(document)[0], _response(document)[0]
+    if "custom_id" in document:
+        return bool(asked or answered) or any(key in document for key in ("response", "result", "error"))
+    return bool(asked) and bool(answered or document.get("response"))
+
+
+Gathered = event_log(key=lambda call: text_at(call, "custom_id") or ALONE)
+
+
+@storable
+def read(document: Any) -> Trajectory:
+    """document: the records of one call. Raises InvalidRecord."""
+    records = objects(document) if isinstance(document, list) else objects([document])
+    request: tuple[dict[str, Any], str] = ({}, "")
+    response: tuple[Any, str] = (None, "")
+    about: dict[str, Any] = {}
+    for index, record in enumerate(records):
+        at = f"/{index}" if isinstance(document, list) else ""
+        if not request[0] and (asked := _request(record))[0]:
+            request = asked[0], at + asked[1]
+        if (answered := _response(record))[0]:
+            response = answered[0], at + answered[1]
+        about |= {key: value for key, value in record.items() if key not in (*_REQUESTS, *_RESPONSES)}
+        _refuse_error(record, at)
+    if response[0] is None and not request[0]:
+        raise InvalidRecord("has neither a request nor a response of a model API that is known.")
+    custom = about.pop("custom_id", None)
+    given = {"id": custom} if isinstance(custom, str) and custom else {}
+    call = ModelCall(request[0], response[0], request[1], response[1], about)
+    return read_call(call, **outcome(about), **given)
+
+
+def _refuse_error(record: dict[str, Any], at: str) -> None:
+    """Raises InvalidRecord for a call that failed."""
+    for key in _RESPONSES:
+        answer = record.get(key)
+        status = answer.get("status_code") if isinstance(answer, dict) else None
+        kind = answer.get("type") if key == "result" and isinstance(answer, dict) else None
+        if (isinstance(status, int) and status >= 400) or kind in ("errored", "canceled", "expired"):
+            raise InvalidRecord(
+                f"the call failed ({kind or f'status {status}'}), so there is no answer to read; leave it out.",
+                pointer=f"{at}/{key}",
+            )
+    if record.get("error") and not _response(record)[0]:
+        raise InvalidRecord(
+            f"the call failed ({str(record['error'])[:200]}), so there is no answer to read; leave it out.",
+            pointer=f"{at}/error",
+        )
+
+
+def _request(record: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    for key in _REQUESTS:
+        found, at = _unwrapped(record.get(key), is_request)
+        if found:
+            return found, f"/{key}{at}"
+    return {}, ""
+
+
+def _response(record: dict[str, Any]) -> tuple[Any, str]:
+    for key in _RESPONSES:
+        value = record.get(key)
+        found, at = _unwrapped(value, is_response)
+        if found:
+            return found, f"/{key}{at}"
+        for name in ("body_raw", "body"):
+            streamed = value.get(name) if isinstance(value, dict) else value if name == "body" else None
+            if found := streamed_answer(streamed):
+                return found, f"/{key}"
+    value = record.get("response")
+    is_text = isinstance(value, str) and value and value[:1] not in "{["
+    return (value, "/response") if is_text else (None, "")
+
+
+def _unwrapped(value: Any, is_found: Any, depth: int = 0) -> tuple[Any, str]:
+    """The request or response, at most a few bodies deep; JSON in a text too."""
+    if isinstance(value, str) and value[:1] == "{" and depth < _DEEPEST:
+        try:
+            value = loads(value)
+        except ValueError:
+            return None, ""
+    if not isinstance(value, dict):
+        return None, ""
+    if is_found(value):
+        return value, ""
+    for key in _BODIES if depth < _DEEPEST else ():
+        found, at = _unwrapped(value.get(key), is_found, depth + 1)
+        if found:
+            return found, f"/{key}{at}"
+    return None, ""
+
+
+def streamed_answer(value: Any) -> Any:
+    """The response that the text or the list of a stream's events has; None for anything else."""
+    if isinstance(value, str) and ("data:" in value[:200] or value[:1] == "{"):
+        events = []
+        for line in value.splitlines():
+            text = line.removeprefix("data:").strip()
+            if text[:1] != "{":
+                continue
+            try:
+                events.append(loads(text))
+            except ValueError:
+                continue
+        value = events
+    if isinstance(value, list) and value and all(map(kind_of, value[:2])):
+        return assembled(objects(value))
+    return None
