@@ -9,7 +9,7 @@ from apps.trajectories.fields import encode_json
 from workers import schema
 from workers.schema.decode import convert
 
-_BATCH = 200  # trajectories
+_BATCH = 20  # trajectories, whose steps are all in memory
 _LONGEST = 200  # characters of a name
 # Formats that kept the name of a speaker as extra.speaker; in others a field of that name may be anything.
 _NAMING = ("who-and-when", "tape", "atif", "api", "feedback")
