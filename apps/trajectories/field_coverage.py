@@ -172,9 +172,11 @@ def uncovered(document: Any, parts: Iterable[Any]) -> list[str]:
         found: list[str] = []
         covered = False
         for name, each in value.items() if isinstance(value, dict) else (("*", each) for each in value):
-            paths, has_covered = visit(each, str(name), f"{path}/{escape(str(name))}")
+            held_by = key if isinstance(value, list) else str(name)
+            paths, has_covered = visit(each, held_by, f"{path}/{escape(str(name))}")
             found += paths
             covered = covered or (has_covered and isinstance(each, dict | list) and bool(each))
+        covered = covered or (isinstance(value, list) and not found)  # the items are the parts' own, one each
         return (found, True) if covered or not path else ([path], False)
 
     return visit(document, "", "")[0]

@@ -1,13 +1,13 @@
 """Conversion between trajectories and database rows, exact for all content; defaults are omitted."""
 
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from typing import Any
 
 from msgspec.structs import replace
 
 from apps.trajectories import models
 from apps.trajectories.fields import encode_json
+from apps.trajectories.task_ids import content_task_id
 from workers import schema
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert
@@ -27,9 +27,7 @@ def with_task_id(trajectory: schema.Trajectory) -> schema.Trajectory:
         (step.text for step in trajectory.steps if step.source == "user" and step.text), ""
     )
     if not task.id:
-        before = trajectory.steps[: trajectory.agent_steps[0]]
-        content = encode_json([[step.source, step.message] for step in before])
-        task = replace(task, id=f"content-{sha256(content.encode()).hexdigest()[:20]}")
+        task = replace(task, id=content_task_id(trajectory.steps[: trajectory.agent_steps[0]]))
     if task.instruction != instruction:
         task = replace(task, instruction=instruction)
     return trajectory if task is trajectory.task else replace(trajectory, task=task)

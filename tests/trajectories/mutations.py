@@ -20,6 +20,7 @@ from tests.trajectories import test_otel as spans
 from tests.trajectories.benchmarks.documents import DOCUMENTS as AGENT_DATA
 from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.computer_use.documents import DOCUMENTS as COMPUTER_USE
+from tests.trajectories.data_rows.row_documents import ROWS
 from tests.trajectories.frameworks.documents import DOCUMENTS as OF_FRAMEWORKS
 from tests.trajectories.real_files import comes_back
 from tests.trajectories.test_tape import TAPE
@@ -31,6 +32,7 @@ JUNK: list[Any] = [None, 1, -1, True, "x", "", [], {}, [1], {"a": 1}, 1e400]
 DOCUMENTS: dict[str, Any] = {
     **COMPUTER_USE,
     **AGENT_DATA,
+    **ROWS,
     "atif": {
         "schema_version": "ATIF-v1.5",
         "session_id": "s1",

@@ -19,6 +19,7 @@ from apps.trajectories.models import Import, Trajectory
 from apps.trajectories.uploads import preview_upload
 from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.conftest import lines, record
+from tests.trajectories.data_rows import row_documents
 from tests.trajectories.field_marks import (
     KEPT,
     READ,
@@ -166,6 +167,7 @@ LEAST_READ = {
     **coding_agents.LEAST_READ,
     **traces.LEAST_READ,
     "openai-trace": 0.1, "letta": 0.25, "model-stream": 0.15, "call-log": 0.2, "adk": 0.27, "adk-events": 0.27,
+    **row_documents.LEAST_READ,
 }  # fmt: skip
 
 
@@ -344,7 +346,7 @@ def _count_of(format: str, document: Any, text: str) -> int:
 _WHOLE = ("toolbench", "bfcl", "hal", "mind2web", "android")
 _REPEATING = (
     *("otel", "openai-trace", "openai-agents", "model-stream"),
-    *("gymnasium", "openai", "prompt-response", *_WHOLE),
+    *("gymnasium", "openai", "prompt-response", "hh", "math-shepherd", *_WHOLE),
 )
 
 

@@ -9,6 +9,7 @@ from tests.trajectories.benchmarks.documents import DOCUMENTS as AGENT_DATA
 from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.computer_use.documents import DOCUMENTS as COMPUTER_USE
 from tests.trajectories.conftest import record
+from tests.trajectories.data_rows.row_documents import ROWS
 from tests.trajectories.frameworks.documents import DOCUMENTS as OF_FRAMEWORKS
 from tests.trajectories.tracing import documents as traces
 from workers import schema
@@ -197,6 +198,7 @@ def test_each_is_told_by_its_sign() -> None:
         **traces.FIRST_RECORDS,
         **OF_FRAMEWORKS,
         "call-log": OF_FRAMEWORKS["call-log"][0],
+        **ROWS,
     }
     assert {name: formats.detect(document).name for name, document in documents.items()} == {
         name: name for name in formats.FORMATS

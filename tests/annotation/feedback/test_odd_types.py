@@ -16,6 +16,7 @@ from apps.trajectories import formats
 from apps.trajectories.import_reader import ImportReader, read_import_records
 from tests.annotation.feedback.test_kinds import EACH
 from tests.annotation.feedback.test_readers import COMMENT, OUTCOME, PAIR
+from tests.trajectories.data_rows.row_documents import LABELLED
 from tests.trajectories.field_marks import places
 from tests.trajectories.mutations import DOCUMENTS
 from tests.trajectories.test_field_coverage import ALL
@@ -100,6 +101,7 @@ FEEDBACK: list[tuple[str, Any]] = [
     ("who-and-when", DOCUMENTS["who-and-when"]),
     ("agentrx", [RUN, {"trajectory_id": 7, "failures": [FAILURE], "failure_summary": "s"}]),
     ("autolibra", DOCUMENTS["autolibra"] | {"annotations": [ANNOTATED]}),
+    *LABELLED,
 ]
 CELLS = {
     "kind": "comment",

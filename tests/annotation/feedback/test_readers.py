@@ -85,7 +85,7 @@ def test_hh_prompts_that_differ_share_what_they_share():
     record = only(
         "hh", {"chosen": "\n\nHuman: Hi\n\nAssistant: a", "rejected": "\n\nHuman: Ho\n\nAssistant: b"}
     )
-    assert record.task and record.task.instruction == ""
+    assert len({place.task.id for place in record.places}) == 1
 
 
 def test_fine_grained_has_six_comparisons_and_a_comment_for_each_span():
@@ -141,8 +141,8 @@ def test_pandalm_is_three_judgements_of_one_item_and_booleans_are_words():
         ("comments", COMMENT | {"text": "  "}, "/text", "empty"),
         ("comments", COMMENT | {"anchor": {"steps": [1, 0]}}, "/anchor/steps", "steps must be"),
         ("outcomes", OUTCOME | {"reward": "high"}, "/reward", "expected a number"),
-        ("hh", {"chosen": "hello", "rejected": "x"}, "/chosen", "begins with"),
-        ("pandalm", {"idx": 1}, None, "is this PandaLM"),
+        ("hh", {"chosen": "hello", "rejected": "x"}, None, "begin with"),
+        ("pandalm", {"idx": 1}, "/0", "`response1`"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_place(name, record, pointer, says):

@@ -153,15 +153,18 @@ def test_scores_are_kept_and_other_columns_named() -> None:
         "score_rejected": 3,
         "source": "web",
     }
-    assert [side.metadata for side in sides(row)] == [{"score_chosen": 8.5}, {"score_rejected": 3}]
-    assert unread(row) == {"/score_chosen": "kept", "/score_rejected": "kept", "/source": "dropped"}
+    assert [side.metadata for side in sides(row)] == [
+        {"score_chosen": 8.5, "source": "web"},
+        {"score_rejected": 3, "source": "web"},
+    ]
+    assert unread(row) == {"/score_chosen": "kept", "/score_rejected": "kept", "/source": "kept"}
     row = {"prompt": "Q", "completion": "QA", "label": True, "lang": "en"}
     assert texts(row, "trl-unpaired") == [[("user", "Q"), ("agent", "A")]]
-    assert unread(row, "trl-unpaired") == {"/lang": "dropped"}
+    assert unread(row, "trl-unpaired") == {"/lang": "kept"}
 
 
 def test_deep_json_in_a_column_stops_no_import() -> None:
     row = {"prompt": [ASK], "chosen": [BLUE], "rejected": [GREEN]}
-    assert unread(row | {"mood": "[" * 600 + "1" + "]" * 600}) == {"/mood": "dropped"}
+    assert unread(row | {"mood": "[" * 600 + "1" + "]" * 600}) == {"/mood": "kept"}
     for found in read(row | {"record": "[" * 5000 + "]" * 5000}):
         assert isinstance(found, InvalidRecord) or not isinstance(found, Incoming)

@@ -4,7 +4,7 @@ Written by `export_dataset` and by others.
 
 A row of ours has a `record` (frozen_records.py), which names the people and what they gave exactly; the trajectories
 are those of the project, or the row's messages where it has none of them. Rows of others have no annotator and no task:
-the annotator is the format's name, the task the prompt.
+the annotator is the format's name, and the trajectories are those that `import_trajectories` reads from the row.
 """
 
 import json
@@ -13,18 +13,23 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from apps.annotation.feedback.frozen_records import FIELD
-from apps.annotation.feedback.incoming import Found, Incoming
-from apps.annotation.feedback.readers.json_lines import read_json_documents, read_json_lines, read_row
+from apps.annotation.feedback.incoming import Found, Incoming, UnreadField
+from apps.annotation.feedback.readers.answer_rows import RowFormat, preference, row_trajectories
+from apps.annotation.feedback.readers.json_lines import read_row
 from apps.annotation.feedback.readers.record_texts import read_record_text
 from apps.annotation.feedback.readers.row_coverage import RowFields
-from apps.annotation.feedback.readers.trainer_rows import Messages, prompt_and_answers, prompt_task
-from apps.annotation.feedback_types.pairwise import PreferenceValue
+from apps.annotation.feedback.readers.trajectory_files import read_trajectory_files
 from apps.annotation.feedback_types.rating import RatingValue
 from apps.annotation.feedback_types.step import StepValue
 from apps.trajectories.field_coverage import PathPatterns
+from apps.trajectories.formats.chat import openai
+from apps.trajectories.formats.data_rows import alpaca, preferences, prompt_completion, sharegpt, stepwise
+from apps.trajectories.formats.data_rows.trainer_rows import Messages, prompt_and_answers
+from apps.trajectories.import_reader import read_import_records
+from apps.trajectories.serialization import with_task_id
 from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory, from_messages
-from workers.schema.decode import convert, finite, optional_str, parse_json, require_object
+from workers.schema.decode import convert, finite, parse_json, require_object
 from workers.schema.messages import build_trajectory
 
 Read = Callable[[BinaryIO], Iterator[tuple[int, Found]]]
@@ -34,6 +39,7 @@ _FIELDS = RowFields(
             "/margin",
             "/label",
             "/labels",
+            "/kto_tag",
             "/images",
             f"/{FIELD}",
             "/origin",
@@ -41,44 +47,56 @@ _FIELDS = RowFields(
             "/rejected_model",
         ]
     ),
-    texts=("prompt", "chosen", "rejected", "completion"),
+    texts=("prompt", "chosen", "rejected", "completion", "instruction", "input"),
 )
+_LABELLED = (prompt_completion, sharegpt, alpaca, openai)  # formats whose rows may have a label
 _STRENGTHS = ((0.5, 1), (0.85, 2), (float("inf"), 3))  # by the margin below which it is this strength
 
 
 def _preference(format: str, row: dict[str, Any]) -> Iterator[Incoming]:
     """{"prompt"?, "chosen", "rejected", "margin"?}: texts or messages."""
-    prompt, (chosen, rejected) = prompt_and_answers(row, "chosen", "rejected", extract=FIELD not in row)
-    task = _task(row, format, prompt, [chosen, rejected])
+    if FIELD in row:
+        yield _frozen_preference(row)
+        return
+    margin = finite(row.get("margin"), pointer="/margin")
+    strength = 1 if margin is None else next(number for most, number in _STRENGTHS if margin < most)
+    yield preference(row_trajectories(preferences, row), "a", format, strength=strength)
+
+
+def _frozen_preference(row: dict[str, Any]) -> Incoming:
+    prompt, (chosen, rejected) = prompt_and_answers(row, "chosen", "rejected", extract=False)
+    task = _task(row)
     sides = [
         _trajectory([*prompt, *side], task, row, place, name)
         for side, place, name in ((chosen, 0, "chosen"), (rejected, 1, "rejected"))
     ]
-    if FIELD in row:
-        is_turned = _stated(row).get("choice") == "b"
-        yield read_record_text(row[FIELD], sides[::-1] if is_turned else sides, pointer=f"/{FIELD}")
-        return
-    margin = finite(row.get("margin"), pointer="/margin")
-    strength = 1 if margin is None else next(number for most, number in _STRENGTHS if margin < most)
-    value = PreferenceValue(choice="a", strength=strength)  # type: ignore[arg-type]
-    yield Incoming(kind="pairwise", task=task, places=tuple(sides), annotator=format, value=value)
+    is_turned = _stated(row).get("choice") == "b"
+    return read_record_text(row[FIELD], sides[::-1] if is_turned else sides, pointer=f"/{FIELD}")
 
 
 def _unpaired(format: str, row: dict[str, Any]) -> Iterator[Incoming]:
-    """{"prompt", "completion", "label"}: good or bad alone."""
-    trajectory = _one_side(format, row)
+    """{"prompt", "completion", "label"}, and rows of LLaMA-Factory with a `label` or `kto_tag`: good or bad alone."""
     if FIELD in row:
-        yield read_record_text(row[FIELD], [trajectory], pointer=f"/{FIELD}")
-    else:
-        value = RatingValue(accept=convert(row.get("label"), bool, pointer="/label"))
-        task = trajectory.task
-        yield Incoming(kind="rating", task=task, places=(trajectory,), annotator=format, value=value)
+        yield read_record_text(row[FIELD], [_frozen_side(row)], pointer=f"/{FIELD}")
+        return
+    name = "kto_tag" if "kto_tag" in row else "label"
+    value = RatingValue(accept=convert(row.get(name), bool, pointer=f"/{name}"))
+    places = (with_task_id(_labelled_format(row).read(row)),)
+    yield Incoming(kind="rating", task=places[0].task, places=places, annotator=format, value=value)
 
 
-def _one_side(format: str, row: dict[str, Any]) -> Trajectory:
-    prompt, (completion,) = prompt_and_answers(row, "completion", extract=FIELD not in row)
-    task = _task(row, format, prompt, [completion])
-    return _trajectory([*prompt, *completion], task, row, 0, "completion")
+def _labelled_format(row: dict[str, Any]) -> RowFormat:
+    for format in _LABELLED:
+        if format.sniff(row):
+            return format
+    raise InvalidRecord(
+        "expected `prompt` and `completion`, `messages`, `conversations`, or `instruction` and `output`."
+    )
+
+
+def _frozen_side(row: dict[str, Any]) -> Trajectory:
+    prompt, (completion,) = prompt_and_answers(row, "completion", extract=False)
+    return _trajectory([*prompt, *completion], _task(row), row, 0, "completion")
 
 
 class _Comparisons:
@@ -95,7 +113,7 @@ class _Comparisons:
         this = record.pop("this")
         if isinstance(this, bool) or not isinstance(this, int) or this not in (0, 1):
             raise InvalidRecord("this is 0 or 1.", pointer=f"/{FIELD}/this")
-        trajectory = _one_side(format, row)
+        trajectory = _frozen_side(row)
         key = json.dumps(record, sort_keys=True)
         other, sent, _ = self._first.pop(key, (this, trajectory, 0))
         if other == this:
@@ -116,43 +134,45 @@ class _Comparisons:
 
 def _read_unpaired(stream: BinaryIO) -> Iterator[tuple[int, Found]]:
     comparisons = _Comparisons()
-    for number, row in read_json_documents(stream):
-        comparisons.line = number
-        if isinstance(row, InvalidRecord):
-            yield number, row
+    for record in read_import_records(stream):
+        comparisons.line = record.line
+        if record.skipped:
+            yield record.line, UnreadField(record.pointer, "dropped", record.skipped)
+        elif record.error is not None:
+            yield record.line, record.error.at(record.pointer)
         else:
-            yield from read_row(number, row, partial(comparisons.parse, "trl-unpaired"), _FIELDS)
+            parse = partial(comparisons.parse, "trl-unpaired")
+            yield from read_row(record.line, record.document, parse, _FIELDS, pointer=record.pointer)
     yield from comparisons.rest()
 
 
 def _stepwise(format: str, row: dict[str, Any]) -> Iterator[Incoming]:
     """{"prompt", "completions": [text], "labels": [bool]}: an agent step for each completion."""
-    prompt, _ = prompt_and_answers(row, extract=False)
     steps = convert(row.get("completions"), list[str], pointer="/completions")
     labels = convert(row.get("labels"), list[bool], pointer="/labels")
     if not steps or len(labels) > len(steps):
         raise InvalidRecord("give a completion for each label, and at least one.", pointer="/completions")
-    completions = [{"role": "assistant", "content": step} for step in steps]
-    task = _task(row, format, prompt, [completions])
-    trajectory = _trajectory([*prompt, *completions], task, row, 0, "completions")
     if FIELD in row:
-        named = _stated(row).get("labels") or {}
-        covers = isinstance(named, dict) and all(
-            step.isdecimal() and int(step) < len(steps) for step in named
-        )
-        yield read_record_text(row[FIELD], [trajectory] if covers else [], pointer=f"/{FIELD}")
+        yield _frozen_steps(row, steps)
         return
     value = StepValue(
-        labels={step: "good" if label else "bad" for step, label in enumerate(labels)},
-        corrections={},
-        has_first_error=False,
-        first_error=None,
+        labels={step: "good" if label else "bad" for step, label in enumerate(labels)}, corrections={}
     )
-    yield Incoming(kind="step", task=task, places=(trajectory,), annotator=format, value=value)
+    places = row_trajectories(stepwise, row)
+    yield Incoming(kind="step", task=places[0].task, places=places, annotator=format, value=value)
+
+
+def _frozen_steps(row: dict[str, Any], steps: list[str]) -> Incoming:
+    prompt, _ = prompt_and_answers(row, extract=False)
+    answers = [{"role": "assistant", "content": step} for step in steps]
+    trajectory = _trajectory([*prompt, *answers], _task(row), row, 0, "completions")
+    named = _stated(row).get("labels") or {}
+    covers = isinstance(named, dict) and all(step.isdecimal() and int(step) < len(steps) for step in named)
+    return read_record_text(row[FIELD], [trajectory] if covers else [], pointer=f"/{FIELD}")
 
 
 def _reader(format: str, parse: Callable[[str, dict[str, Any]], Iterator[Incoming]]) -> Read:
-    return lambda stream: read_json_lines(stream, partial(parse, format), _FIELDS)
+    return lambda stream: read_trajectory_files(stream, partial(parse, format), _FIELDS)
 
 
 BY_FORMAT: dict[str, Read] = {
@@ -170,18 +190,15 @@ def _stated(row: dict[str, Any]) -> dict[str, Any]:
     return require_object(parse_json(record, pointer=at) if isinstance(record, str) else record, pointer=at)
 
 
-def _task(row: dict[str, Any], format: str, prompt: Messages, answers: list[Messages]) -> Task:
-    if FIELD in row:
-        return convert(_stated(row).get("task"), Task, pointer=f"/{FIELD}/task")
-    return prompt_task(prompt, answers, format)
+def _task(row: dict[str, Any]) -> Task:
+    return convert(_stated(row).get("task"), Task, pointer=f"/{FIELD}/task")
 
 
 def _trajectory(messages: Messages, task: Task, row: dict[str, Any], side: int, name: str) -> Trajectory:
-    """name: of the column of its answer."""
+    """Of a row of ours. name: of the column of its answer."""
     metadata = {key: row[key] for key in ("tools", f"score_{name}") if row.get(key) not in (None, "", [], {})}
-    model = optional_str(row.get(f"{name}_model"), pointer=f"/{name}_model")
-    agent = _agent(_stated(row), side) if FIELD in row else {"agent": model or ""}
-    return build_trajectory(from_messages(messages), task, pointer=f"/{name}", metadata=metadata, **agent)
+    steps = from_messages(messages)
+    return build_trajectory(steps, task, pointer=f"/{name}", metadata=metadata, **_agent(_stated(row), side))
 
 
 def _agent(record: dict[str, Any], side: int) -> dict[str, Any]:

@@ -4,18 +4,19 @@ Where the prompt is only in the answers, it is what they begin with, as TRL's `e
 also a column (`maybe_extract_prompt`), the answers are read without it.
 """
 
-import hashlib
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories.pictures import image_data_url
+from apps.trajectories.task_ids import content_task_id
 from workers.errors import InvalidRecord
 from workers.schema import Task, from_messages
 from workers.schema.atif_model import ARGUMENTS_TEXT
 from workers.schema.decode import optional_str, require_list, require_object
+from workers.schema.message_shapes import chat_messages
 
 Messages = list[dict[str, Any]]
+_SPEAKERS = {"agent": "assistant"}
 
 
 def prompt_and_answers(row: dict[str, Any], *names: str, extract: bool) -> tuple[Messages, list[Messages]]:
@@ -36,7 +37,7 @@ def prompt_and_answers(row: dict[str, Any], *names: str, extract: bool) -> tuple
     elif not prompt and len(answers) == 2:
         prompt, answers = _shared_messages(answers)
     images = iter(
-        [_image(image, f"/images/{place}") for place, image in enumerate(_optional_list(row, "images"))]
+        [image_source(image, f"/images/{place}") for place, image in enumerate(_optional_list(row, "images"))]
     )
     prompt = [_with_images(message, images) for message in _with_system(prompt, row)]
     answers = [[_with_images(message, images) for message in answer] for answer in answers]
@@ -44,26 +45,33 @@ def prompt_and_answers(row: dict[str, Any], *names: str, extract: bool) -> tuple
 
 
 def message_column(row: dict[str, Any], name: str) -> Messages:
-    """A column of text, which is what the user asks or the agent answers, or of messages."""
+    """A column of text, which is what the user asks or the agent answers, or of messages, or of one message."""
     value = row.get(name)
     if value is None and name == "prompt":
         return []
     if isinstance(value, str):
         return [{"role": "user" if name == "prompt" else "assistant", "content": value}] if value else []
+    if isinstance(value, dict):
+        value = [value]
     messages = [
         require_object(message, pointer=f"/{name}/{place}")
         for place, message in enumerate(require_list(value, pointer=f"/{name}"))
     ]
     sent = [_as_sent(message) for message in messages]
     from_messages(sent, pointer=f"/{name}")  # for an error that points into the column
-    return sent
+    if all("role" in message for message in sent):
+        return sent
+    return [message for _, message in chat_messages(sent)]
 
 
-def prompt_task(prompt: Messages, answers: list[Messages], format: str) -> Task:
+def prompt_task(prompt: Messages, answers: list[Messages]) -> Task:
     """The task of a row that names none: its prompt; without one, each row is a task."""
-    text = "\n\n".join(step.text for step in from_messages(prompt))
-    content = json.dumps(prompt if prompt else [prompt, answers], sort_keys=True)
-    return Task(id=f"{format}-{hashlib.sha256(content.encode()).hexdigest()[:16]}", instruction=text)
+    asked = from_messages(prompt)
+    shown = asked or [step for answer in answers for step in from_messages(answer)]
+    said = [step for step in asked if step.source != "system"]
+    texts = [f"{_SPEAKERS.get(step.source, step.source)}: {step.text}" for step in said]
+    instruction = said[0].text if len(said) == 1 else "\n\n".join(texts)
+    return Task(id=content_task_id(shown), instruction=instruction)
 
 
 def _as_answer(text: str) -> Messages:
@@ -122,7 +130,7 @@ def _optional_list(row: dict[str, Any], name: str) -> list[Any]:
     return [] if value is None else require_list(value, pointer=f"/{name}")
 
 
-def _image(image: Any, pointer: str) -> str:
+def image_source(image: Any, pointer: str) -> str:
     """The source of an image: text as it is; of an image of `datasets`, its bytes as a data URL, or its path."""
     if isinstance(image, str):
         return image
@@ -152,7 +160,7 @@ def _with_images(message: dict[str, Any], images: Iterator[str]) -> dict[str, An
         if isinstance(part, dict) and part.get("type") == "image":
             image = part.get("image")
             if isinstance(image, dict) and "bytes" in image:
-                part = _image_part(_image(image, f"/content/{place}/image"))
+                part = _image_part(image_source(image, f"/content/{place}/image"))
             elif image is None and (source := next(images, None)) is not None:
                 part = _image_part(source)
         parts.append(part)
