@@ -239,3 +239,7 @@ def test_chat_messages_one_a_line_are_a_run() -> None:
 def test_what_holds_no_run_is_refused_by_name(document: Any, says: str) -> None:
     with pytest.raises(InvalidRecord, match=says.replace("(", r"\(").replace(")", r"\)")):
         read_all(json.dumps(document).encode())
+
+
+def test_a_rollout_with_the_fields_of_another_format_is_one_of_nemo_gym() -> None:
+    assert formats.detect(NEMO | {"trajectory": [], "history": []}).name == "nemo-gym"

@@ -41,7 +41,7 @@ _STEP = ("action", "observation", "response", "thought", "query", "messages")
 
 
 def sniff(document: Any) -> bool:
-    if not isinstance(document, dict):
+    if not isinstance(document, dict) or "responses_create_params" in document:  # of NeMo Gym
         return False
     if isinstance(document.get("trajectory"), list) and ("history" in document or "info" in document):
         first: Any = next(iter(document["trajectory"]), {})
