@@ -95,11 +95,12 @@ def list_trajectories(
     task: str = "",
     agent: str = "",
     success: bool | None = None,
+    speaker: str = "",
 ) -> dict[str, Any]:
-    """Newest first."""
+    """Newest first. speaker: those in which someone of this name speaks."""
     project = project_of_key(request.auth, slug, Scope.INGEST)
-    rows = filter_trajectories(project, task=task, agent=agent, success=success).select_related("task")
-    page, following = paginate(rows, cursor=cursor, limit=limit)
+    rows = filter_trajectories(project, task=task, agent=agent, success=success, speaker=speaker)
+    page, following = paginate(rows.select_related("task"), cursor=cursor, limit=limit)
     return {"items": [_listed(row) for row in page], "next": following}
 
 

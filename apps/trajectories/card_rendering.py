@@ -19,7 +19,7 @@ MAX_TEXT_LENGTH = 4000  # characters of one text on a card
 FOLD_THRESHOLD = (6, 600)  # lines and characters of an observation beyond which it is folded
 _SHOWN_SOURCE = 200  # characters of a media source
 Shown = TypeVar("Shown", "CardText", Argument)
-_SPEAKERS = {"system": "System", "user": "User", "agent": "Agent", "environment": "Environment"}
+_SOURCE_LABELS = {"system": "System", "user": "User", "agent": "Agent", "environment": "Environment"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,14 @@ class ResultCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCard:
-    """index: among all steps; agent_step: among the agent's, else None. is_full: nothing is truncated."""
+    """index: among all steps; agent_step: among the agent's, else None. source_label: what kind of speaker it is.
+    speaker: its name, where the log gives one. is_full: nothing is truncated."""
 
     index: int
     agent_step: int | None
     source: str
-    speaker: str
+    source_label: str
+    speaker: str | None
     texts: list[CardText]
     media: list[CardMedia]
     reasoning: CardText | None
@@ -119,7 +121,8 @@ def render_step_card(
         index=index,
         agent_step=agent_step,
         source=step.source,
-        speaker=_SPEAKERS[step.source],
+        source_label=_SOURCE_LABELS[step.source],
+        speaker=step.speaker,
         texts=_texts(step.message, most, rendering.message_html),
         media=_media(step.message, attached),
         reasoning=_text(step.reasoning, most, rendering.message_html) if step.reasoning else None,

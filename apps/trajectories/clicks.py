@@ -67,6 +67,8 @@ def _mark(call: ToolCall, boxes: dict[str, Any], size: tuple[int, int]) -> Click
             return _point(float(match[1]), float(match[2]), size)
         bid = _BID.match(arguments)
         return _box(boxes.get(bid[1])) if bid else None
+    if isinstance(arguments.get("action"), dict):  # of OpenAI's tool for computers
+        arguments = arguments["action"] | arguments
     if box := next((_box(arguments[key]) for key in _BOXES if key in arguments), None):
         return box
     pairs = (_pair(arguments.get(key)) for key in _POINTS)

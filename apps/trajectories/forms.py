@@ -36,6 +36,7 @@ class FilterForm(forms.Form):
     task = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs=_CONTROL))
     agent = forms.ChoiceField(required=False, widget=forms.Select(attrs=_SELECT))
     version = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs=_CONTROL))
+    speaker = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs=_CONTROL))
     success = forms.TypedChoiceField(
         required=False,
         label="Outcome",

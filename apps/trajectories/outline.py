@@ -10,6 +10,7 @@ from workers.schema import Step
 from workers.schema.patterns import SPACE, TextPattern, quote
 
 MAX_MATCHES = 200
+MAX_SPEAKER_STEPS = 100  # of each speaker that are listed
 WIDE, HIGH = 4, 40
 _MAX_QUERY_LENGTH = 500  # characters
 _CONTEXT_LENGTH = 60  # characters before and after a match
@@ -19,7 +20,7 @@ _MAX_MARKS = 2000  # of a minimap; longer trajectories omit steps without a fail
 @dataclass(frozen=True, slots=True)
 class StepMark:
     """A step in the minimap. action: its tools, or its first words. reward: of the step, else None.
-    note_count: how many notes are on it."""
+    note_count: how many notes are on it. speaker: who spoke, where the log names it."""
 
     index: int
     source: str
@@ -27,6 +28,20 @@ class StepMark:
     failed: bool
     reward: float | None
     note_count: int = 0
+    speaker: str | None = None
+
+
+@dataclass(slots=True)
+class SpeakerSteps:
+    """The steps of one speaker. indices: of the first MAX_SPEAKER_STEPS. count: of all."""
+
+    name: str
+    indices: list[int]
+    count: int = 0
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.indices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +94,24 @@ def step_marks(steps: Sequence[Step], notes: Sequence[Note] = ()) -> list[StepMa
             count_failures(step) > 0,
             step.reward,
             note_counts[index],
+            step.speaker,
         )
         for index, step in enumerate(steps)
     ]
     every = -(-len(marks) // _MAX_MARKS)
     return [mark for mark in marks if mark.failed or mark.note_count or mark.index % every == 0]
+
+
+def speaker_steps(steps: Sequence[Step]) -> list[SpeakerSteps]:
+    """By speaker, in the order in which they first speak; none of a log that names no one."""
+    found: dict[str, SpeakerSteps] = {}
+    for index, step in enumerate(steps):
+        if step.speaker is not None:
+            speaker = found.setdefault(step.speaker, SpeakerSteps(step.speaker, []))
+            speaker.count += 1
+            if len(speaker.indices) < MAX_SPEAKER_STEPS:
+                speaker.indices.append(index)
+    return list(found.values())
 
 
 def reward_chart(steps: Sequence[Step]) -> RewardChart | None:

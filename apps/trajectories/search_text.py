@@ -51,6 +51,7 @@ def _texts(trajectory: Trajectory) -> Iterator[str]:
     yield trajectory.task.instruction
     yield from (trajectory.agent, trajectory.agent_version, trajectory.id or "")
     for step in trajectory.steps:
+        yield step.speaker or ""
         yield step.text
         yield step.reasoning or ""
         for call in step.tool_calls:

@@ -135,6 +135,25 @@ def sibling_trajectories(trajectory: Trajectory, most: int = 50) -> list[Traject
     return list(rows.order_by("-created_at", "-pk")[:most])
 
 
+def parent_trajectory(trajectory: Trajectory) -> Trajectory | None:
+    """The trajectory whose agent started this one's: importers keep its own id as metadata `parent`."""
+    parent = trajectory.metadata.get("parent")
+    if not isinstance(parent, str) or not parent:
+        return None
+    rows = Trajectory.objects.filter(project=trajectory.project_id, external_id=parent)
+    return rows.exclude(pk=trajectory.pk).order_by("-pk").first()
+
+
+def sub_agent_trajectories(trajectory: Trajectory, most: int = 50) -> list[Trajectory]:
+    """Those whose agents this one's started, in the order of the import."""
+    if not trajectory.external_id:
+        return []
+    rows = Trajectory.objects.filter(
+        project=trajectory.project_id, metadata__contains={"parent": trajectory.external_id}
+    )
+    return list(rows.exclude(pk=trajectory.pk).order_by("pk")[:most])
+
+
 def filter_trajectories(
     project: Project,
     *,
@@ -152,10 +171,12 @@ def filter_trajectories(
     reward_from: float | None = None,
     reward_to: float | None = None,
     metadata: str = "",
+    speaker: str = "",
     fact: str = "",
     judged: str = "",
 ) -> QuerySet[Trajectory]:
     """text: words in any step (texts.query_of). task: a task's id. agent, version: names. success: the outcome.
+    speaker: the name of one who speaks in a step.
     since: when it was imported. pattern: a name of patterns.PATTERNS. steps, reward: from and up to, inclusive.
     metadata: `key=value`. judged: one of JUDGED, by the fact of this name, or by any that is no judge's.
 
@@ -180,6 +201,8 @@ def filter_trajectories(
     )
     if text.strip() and equal["search_text__words"] is None:
         return rows.none()  # signs alone: no word is like them
+    if speaker:
+        rows = rows.filter(Exists(Step.objects.filter(trajectory=OuterRef("pk"), speaker=speaker)))
     if fact or judged:
         rows = _judged(rows, project, fact, judged)
     return rows.filter(_metadata(metadata)) if metadata.strip() else rows

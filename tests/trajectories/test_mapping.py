@@ -7,7 +7,7 @@ import pytest
 
 from apps.trajectories import formats
 from apps.trajectories.formats.json_paths import discover_paths, find_value, parse_path, without_value
-from apps.trajectories.formats.mapping import FieldMapping
+from apps.trajectories.formats.mapping import FieldMapping, guess_fields
 from apps.trajectories.import_reader import ImportReader, read_import_records
 from workers.errors import InvalidRecord
 
@@ -122,6 +122,26 @@ def test_every_path_that_is_found_finds_its_value():
     for path in found:
         assert find_value(document, parse_path(path)) is not None
     assert find_value(document, ("a", 3)) is None
+
+
+def test_likely_fields_are_guessed_by_the_names_of_keys():
+    paths = [
+        "$.meta",
+        "$.meta.Question_ID",
+        "$.conversation",
+        "$.answer",
+        "$.grades[0].Score",
+        "$.model",
+        "$.output",
+    ]
+    assert guess_fields(paths) == {
+        "messages": "$.conversation",
+        "task": "$.meta.Question_ID",
+        "reward": "$.grades[0].Score",
+        "agent": "$.model",
+    }
+    assert guess_fields(["$.output", "$.answer", "$.query"]) == {"response": "$.answer", "prompt": "$.query"}
+    assert guess_fields(["$[0]", "$.odd"]) == {}
 
 
 def test_a_value_is_taken_out_and_the_rest_stays():

@@ -1,9 +1,10 @@
 """What the engine needs of a model. `workers.models.LoadedModel` is one; another backend may be, too."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from workers.schema.model_score import ModelScore
+from workers.schema.records import Source
 from workers.text.rendered import Content
 
 __all__ = ["Content", "ModelScore", "RenderedInput", "Scorer"]
@@ -36,6 +37,7 @@ class Scorer(Protocol):
     gives_reasons: whether it has `reasons(content, rescoring=)`: which words and events moved the reward; from any
     thread.
     rewrites: whether its template changes what earlier steps look like when the next one comes.
+    named_sources: the sources of steps whose speakers it reads.
     warm_up_content: something it can read.
     """
 
@@ -57,6 +59,8 @@ class Scorer(Protocol):
     def scores_criteria(self) -> bool: ...
     @property
     def rewrites(self) -> bool: ...
+    @property
+    def named_sources(self) -> Collection[Source]: ...
     @property
     def compares(self) -> bool: ...
     @property

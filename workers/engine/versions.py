@@ -32,9 +32,11 @@ from workers.schema.endpoints import (
 )
 from workers.schema.logistic import logistic
 from workers.schema.reading_flags import reading_flags
+from workers.schema.records import Source
 from workers.schema.rendered_items import read_again
 from workers.text import Session
 from workers.text.policy_format import policy_format
+from workers.text.speakers import ALL_SOURCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +140,19 @@ class Version:
         self._reads_reference = any(
             isinstance(component, ToolMatch | Verifier) for component in spec.components
         )
+        self._named_sources = self._speakers_read()
         self._counted: list[Component] = [
             component
             for component in spec.components
             if not isinstance(component, JudgePart) or component.name in self._judges.counted
         ]
         self._weighted = [self._weighted_component(component) for component in self._counted]
+
+    def _speakers_read(self) -> frozenset[Source]:
+        """The sources of steps whose speakers all models read; judges read those of all steps."""
+        read = [frozenset(served.model.named_sources) for served in self.models.values()]
+        read += [ALL_SOURCES for _ in self._judges.parts]
+        return frozenset.intersection(*read) if read else frozenset()
 
     @property
     def tokenizer_model(self) -> Scorer | None:
@@ -218,7 +227,10 @@ class Version:
             except RewardError as error:
                 raise error.at(f"{pointer}/{index}") from None
         cut_groups_alike(found, rendered, {name: served.model for name, served in self.models.items()})
-        flags = [reading_flags(item, reads_reference=self._reads_reference) for item in found]
+        flags = [
+            reading_flags(item, reads_reference=self._reads_reference, named_sources=self._named_sources)
+            for item in found
+        ]
         return Prepared(
             found,
             rendered,

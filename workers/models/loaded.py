@@ -23,6 +23,7 @@ from workers.models.states import join
 from workers.schema import Features, Text
 from workers.schema.model_score import ModelScore
 from workers.schema.reasons import MOST_REASONS, Reason, Rescoring
+from workers.schema.records import Source
 from workers.text import Content, Rendered, Session, Tokens
 
 
@@ -62,6 +63,11 @@ class Described:
     def rewrites(self) -> bool:
         """Whether its template changes what earlier steps look like when the next one comes."""
         return self.renderer.rewrites
+
+    @property
+    def named_sources(self) -> frozenset[Source]:
+        """The sources of steps whose speakers it reads; none of a model from before speakers were read."""
+        return frozenset(self.renderer.named_sources)
 
     @property
     def compared_by(self) -> set[str | None]:

@@ -5,7 +5,7 @@ not the same. Which words are tried is found by a cheap sum over the weights of 
 event's share is its value times its weight, summed over steps.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -33,6 +33,7 @@ from workers.schema.reasons import (
     Rescoring,
     WordReason,
 )
+from workers.schema.records import Source
 from workers.text import STRUCTURE, Content, HybridTexts, StepTexts
 from workers.text.event_names import EVENT_NAMES
 from workers.text.ngrams import COLUMNS, piece_columns, pieces, word_columns, words
@@ -56,6 +57,8 @@ class ExplainedModel(Protocol):
     def aggregation(self) -> str: ...
     @property
     def std(self) -> float: ...
+    @property
+    def named_sources(self) -> Collection[Source]: ...
     def render(self, content: Content) -> Any: ...
     def score(self, batch: Sequence[Any], *, cache: Any = None) -> Sequence[ModelScore]: ...
 
@@ -173,7 +176,7 @@ def _word_reasons(
     attribution: Attribution,
     rescoring: Rescoring,
 ) -> Iterator[WordReason]:
-    found = agent_words(content)
+    found = agent_words(content, with_speakers=bool(model.named_sources))
     texts = (*rendered.agent_texts, *rendered.observations)
     characters = sum(map(len, texts)) + _STEP_CHARACTERS * len(rendered.agent_texts) + 1
     most = max(1, min(MOST_WORDS, min(rescoring.most_characters, MOST_CHARACTERS) // characters))

@@ -18,8 +18,15 @@ _CLOSE = 2000  # characters of each part of a step that is looked at closely
 _NUMBERS = 32
 
 
-def shown(trajectory: Trajectory, *, closely: Collection[int] = (), characters: int = CHARACTERS) -> str:
-    """closely: `step` indices to be shown as fully as can be."""
+def shown(
+    trajectory: Trajectory,
+    *,
+    closely: Collection[int] = (),
+    characters: int = CHARACTERS,
+    with_speakers: bool = True,
+) -> str:
+    """closely: `step` indices to be shown as fully as can be. with_speakers: steps are by their speaker, where they
+    have one, rather than by their source."""
     count = len(trajectory.steps)
     most = max(characters // _LEAST, 1)
     chosen = set(range(count))
@@ -33,7 +40,9 @@ def shown(trajectory: Trajectory, *, closely: Collection[int] = (), characters: 
     for index in sorted(chosen):
         if index > before + 1:
             lines.append(quoted({"left out": f"steps {before + 1} to {index - 1}"}))
-        lines.append(quoted(_step(index, trajectory.steps[index], _CLOSE if index in closely else each)))
+        step = trajectory.steps[index]
+        by = (step.speaker if with_speakers else None) or step.source
+        lines.append(quoted(_step(index, step, by, _CLOSE if index in closely else each)))
         before = index
     return "\n".join(lines)
 
@@ -45,7 +54,7 @@ def leaves_out(trajectory: Trajectory) -> bool:
     return numbers or long or shown(trajectory) != shown(trajectory, characters=sys.maxsize)
 
 
-def _step(index: int, step: Step, characters: int) -> dict[str, Any]:
+def _step(index: int, step: Step, by: str, characters: int) -> dict[str, Any]:
     calls = [f"{call.name}({call.arguments_text})" for call in step.tool_calls]
     results = [part.text for result in step.observation for part in result.content if part.text]
     attached = [part.type for part in step.message if part.type != "text"]
@@ -57,7 +66,7 @@ def _step(index: int, step: Step, characters: int) -> dict[str, Any]:
     }
     there = {name: text for name, text in parts.items() if text}
     share = max(characters // max(len(there), 1), 60)
-    told: dict[str, Any] = {"step": index, "by": step.speaker or step.source}
+    told: dict[str, Any] = {"step": index, "by": by}
     told |= {name: _clipped(text, share) for name, text in there.items()}
     if attached:
         told["attached"] = attached

@@ -1,29 +1,40 @@
 """What no model reads of an item, by name: nothing that was sent is left out silently."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from workers.schema.chat_text import IN_TEXT, mentions_calls, mentions_marks, strip_end_marks
 from workers.schema.items import Content, ScoreInput, Text
 from workers.schema.patterns import TextPattern
-from workers.schema.records import Part, Step, Trajectory
+from workers.schema.records import Part, Source, Step, Trajectory
 from workers.schema.tool_results import has_orphans
 
 _READ = frozenset(("role", "refusal", "tool_call_id"))
 _READ_OF_RESULTS = _READ | {"name"}
 _READ_OF_CALLS = frozenset(("type", "index", "id", "item_id", "item_type"))
 _READ_OF_ITEMS = frozenset(("type", "id", "status", "call_id"))  # of the Responses API, which only name them
-_NAMES = {"name": "speaker"}
+_NAMES = {"name": "speaker"}  # one that is no text
 _UNUSUAL = TextPattern(r"[^A-Za-z0-9_.-]")
 _LONGEST = 40
 
 
-def reading_flags(item: ScoreInput, *, reads_reference: bool) -> tuple[str, ...]:
-    """reads_reference: whether a component compares with the reference answer."""
+def reading_flags(
+    item: ScoreInput, *, reads_reference: bool, named_sources: Collection[Source] = ()
+) -> tuple[str, ...]:
+    """reads_reference: whether a component compares with the reference answer. named_sources: the sources of steps
+    whose speakers are read."""
     flags = dict.fromkeys((*item.flags, *_of_content(item.content)))
+    if isinstance(item.content, Trajectory) and _has_unread_speaker(item.content, named_sources):
+        flags["unread:speaker"] = None
     if item.reference is not None and not reads_reference:
         flags["unread:reference"] = None
     return tuple(flags)
+
+
+def _has_unread_speaker(trajectory: Trajectory, named_sources: Collection[Source]) -> bool:
+    last = trajectory.agent_steps[-1:]
+    steps = trajectory.steps[: last[0] + 1] if last else ()
+    return any(step.speaker is not None and step.source not in named_sources for step in steps)
 
 
 def _of_content(content: Content) -> Iterable[str]:
@@ -69,8 +80,6 @@ def _is_blank(step: Step) -> bool:
 
 
 def _of_step(step: Step) -> Iterable[str]:
-    if step.speaker is not None:
-        yield "unread:speaker"
     yield from _of_parts(step.message)
     yield from _of_fields(step.extra.get("message"), _READ)
     for call in step.tool_calls:

@@ -17,9 +17,11 @@ from tokenizers import Tokenizer
 
 from workers.errors import RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
+from workers.schema.records import Source
 from workers.text.grounding import grounding
 from workers.text.rendered import Content, UnsharedInput
 from workers.text.segments import GAP_TEXT, SOURCES, Segment, segments
+from workers.text.speakers import ALL_SOURCES, with_names
 
 FRAME = 2  # the tokens put around every chunk: [CLS] ... [SEP]
 # Of texts that are likely to come again: prompts of groups, trajectories that grow.
@@ -107,18 +109,24 @@ def _size(kept: "array[int]") -> int:
 
 @dataclass(frozen=True)
 class ChunkRenderer:
-    """tokenizer: of the encoder; what it truncates or pads on its own is switched off. Safe to use from any thread."""
+    """tokenizer: of the encoder; what it truncates or pads on its own is switched off. names_speakers: whether a step
+    begins with the name of its speaker, where it has one. Safe to use from any thread."""
 
     tokenizer: Tokenizer
     first: int  # [CLS]
     last: int  # [SEP]
     chunk_tokens: int
     max_tokens: int
+    names_speakers: bool = False
     rewrites = False
 
     def __post_init__(self) -> None:
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
+
+    @property
+    def named_sources(self) -> frozenset[Source]:
+        return ALL_SOURCES if self.names_speakers else frozenset()
 
     def render(self, content: Content, *, task_tokens: int | None = None) -> Chunks:
         """Raises RewardError for content that has no text or no agent step, and for ids outside the vocabulary.
@@ -136,7 +144,8 @@ class ChunkRenderer:
             content = Trajectory(steps=(step,), task=Task(id=""))
         if not content.agent_steps:
             raise RewardError("the trajectory has no agent step, so there is nothing to score.")
-        return self._finish(list(self._chunks(content)), task_tokens)
+        shown = with_names(content) if self.names_speakers else content
+        return self._finish(list(self._chunks(shown)), task_tokens)
 
     def count(self, text: str) -> int:
         return len(self.token_ids(text))

@@ -17,10 +17,12 @@ from jinja2 import TemplateError
 
 from workers.errors import RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, ToolCall, Trajectory
+from workers.schema.records import Source
 from workers.text.dialect import Dialect, Message, in_parts
 from workers.text.fitting import fit
 from workers.text.rendered import Content, Session
 from workers.text.segments import GAP_TEXT
+from workers.text.speakers import ALL_SOURCES, with_names
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -82,9 +84,12 @@ class Tokens:
 
 
 class ConversationRenderer:
-    """tokenizer: a fast one. Safe to use from any thread."""
+    """tokenizer: a fast one. names_speakers: whether the message of a step begins with the name of its speaker, where
+    it has one. Safe to use from any thread."""
 
-    def __init__(self, tokenizer: "PreTrainedTokenizerBase", max_tokens: int) -> None:
+    def __init__(
+        self, tokenizer: "PreTrainedTokenizerBase", max_tokens: int, *, names_speakers: bool = False
+    ) -> None:
         if not tokenizer.is_fast:
             raise RewardError(
                 "the decoder's tokenizer has no tokenizer.json; save a fast one with the model."
@@ -95,6 +100,8 @@ class ConversationRenderer:
             )
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
+        self.names_speakers = names_speakers
+        self.named_sources: frozenset[Source] = ALL_SOURCES if names_speakers else frozenset()
         self.template: str = tokenizer.chat_template or PLAIN_TEMPLATE
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
@@ -120,7 +127,8 @@ class ConversationRenderer:
             return self._one_step(self._with_bos(self.encode(self._closed(content.text))))
         if not content.agent_steps:
             raise RewardError("the trajectory has no agent step, so there is nothing to score.")
-        return self._conversation(content, task_tokens)
+        shown = with_names(content) if self.names_speakers else content
+        return self._conversation(shown, task_tokens)
 
     def question(self, steps: Sequence[Step]) -> list[int]:
         """The ids of what precedes the agent's next word, after these steps."""

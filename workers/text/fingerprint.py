@@ -3,6 +3,8 @@
 import hashlib
 import json
 
+from msgspec.structs import replace
+
 from workers.schema import ObservationResult, Part, Step, Task, Text, ToolCall, Trajectory
 from workers.text.rendered import Renderer
 
@@ -10,7 +12,10 @@ from workers.text.rendered import Renderer
 def template_fingerprint(renderer: Renderer) -> str:
     """Over rendered probe conversations, the limits and the tokenizer: a changed renderer does not go unnoticed."""
     limits, *rest = renderer.settings()
-    shown = [renderer.model_input(renderer.render(probe)) for probe in _PROBES]
+    probes = (
+        (*_PROBES, _SPEAKERS) if renderer.named_sources else _PROBES
+    )  # those of earlier models stay as they are
+    shown = [renderer.model_input(renderer.render(probe)) for probe in probes]
     text = json.dumps([limits, shown, *rest], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -45,4 +50,12 @@ _PROBES = (
         _text_step("agent", "A long answer, cut into chunks. " * 600),
         _text_step("agent", "Done."),
     ),
+)
+_SPEAKERS = _probe(
+    Step(source="user", speaker="Ann", message=(Part(text="Where is 17?"),)),
+    replace(_CALL, speaker="Clerk"),
+    Step(
+        source="environment", speaker="Shop", observation=(ObservationResult(content=(Part(text="Open."),)),)
+    ),
+    Step(source="agent", speaker="Chief", message=(Part(text="It was sent."),)),
 )

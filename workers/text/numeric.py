@@ -8,6 +8,7 @@ from typing import Any
 
 from workers.errors import RewardError
 from workers.schema import Features, Trajectory
+from workers.schema.records import Source
 from workers.text.rendered import Content, UnsharedInput
 
 Row = tuple[float, ...]
@@ -48,6 +49,7 @@ class NumberRenderer:
     features: int | None
     max_steps: int
     rewrites = False
+    named_sources = frozenset[Source]()
 
     def render(self, content: Content) -> Numbers:
         """Raises RewardError for content without numbers, or with more or fewer than in training."""

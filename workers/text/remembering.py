@@ -12,6 +12,7 @@ class RememberingRenderer:
     def __init__(self, renderer: Any) -> None:
         self.renderer = renderer
         self.rewrites = renderer.rewrites
+        self.named_sources = renderer.named_sources
         self._rendered: dict[str, Any] = {}
 
     def render(self, content: Content, **limits: Any) -> Any:

@@ -1,8 +1,10 @@
 """What every renderer produces, for all backbones."""
 
+from collections.abc import Collection
 from typing import Any, NamedTuple, Protocol
 
 from workers.schema import Features, Text, TokenIds, Trajectory
+from workers.schema.records import Source
 
 Content = Trajectory | Text | TokenIds | Features
 
@@ -46,6 +48,10 @@ class Renderer(Protocol):
     @property
     def rewrites(self) -> bool:
         """Whether what a step renders to may change when the next one comes."""
+
+    @property
+    def named_sources(self) -> Collection[Source]:
+        """The sources of steps whose speaker it reads; none of models from before speakers were read."""
 
     def render(self, content: Content) -> Any:
         """A Rendered. Raises RewardError for what this backbone cannot read."""

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from workers.errors import RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
+from workers.schema.records import Source
 from workers.text.ngrams import pieces, words
 from workers.text.rendered import Content, UnsharedInput
 from workers.text.segments import segments
+from workers.text.speakers import with_names
 from workers.text.structure import NAMES, structure
 
 _OWN = ("agent", "reasoning")
@@ -56,7 +58,14 @@ class StepTexts(UnsharedInput):
 
 @dataclass(frozen=True)
 class StepTextRenderer:
+    """names_speakers: whether what an agent wrote begins with its name, where the step has one."""
+
+    names_speakers: bool = field(default=False, kw_only=True)
     rewrites = False
+
+    @property
+    def named_sources(self) -> frozenset[Source]:
+        return frozenset(("agent",)) if self.names_speakers else frozenset()
 
     def render(self, content: Content, *, task_tokens: int | None = None) -> StepTexts:
         """Raises RewardError for content that has no text or no agent step. task_tokens: nothing is cut to fit."""
@@ -75,7 +84,8 @@ class StepTextRenderer:
             content = Trajectory(steps=(step,), task=Task(id=""))
         if not content.agent_steps:
             raise RewardError("the trajectory has no agent step, so there is nothing to score.")
-        parts = [segments(content.steps[index]) for index in content.agent_steps]
+        shown = with_names(content) if self.names_speakers else content
+        parts = [segments(shown.steps[index]) for index in shown.agent_steps]
         agent_texts, observations = (
             tuple(
                 "\n".join(segment.text for segment in step if (segment.source in _OWN) == is_own)

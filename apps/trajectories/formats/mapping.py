@@ -9,7 +9,7 @@ A mapping names each field by a JSONPath (`json_paths`). In a file it is TOML:
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,30 @@ FIELDS = {
     "agent": "Name of the agent or model",
     "reward": "Score of the outcome, a number",
     "success": "Whether the run succeeded",
+}
+# Names of keys that most often are the field, in the order of preference.
+_USUAL = {
+    "messages": (
+        "messages",
+        "conversation",
+        "conversations",
+        "dialogue",
+        "dialog",
+        "turns",
+        "history",
+        "trajectory",
+    ),
+    "prompt": ("prompt", "question", "query", "input"),
+    "response": ("response", "completion", "answer", "output", "generation"),
+    "chosen": ("chosen", "preferred", "winner"),
+    "rejected": ("rejected", "dispreferred", "loser"),
+    "system": ("system", "system_prompt"),
+    "task": ("task_id", "question_id", "prompt_id", "problem_id", "instance_id"),
+    "reference": ("reference", "ground_truth", "gold", "target"),
+    "id": ("id", "run_id", "trace_id", "uuid"),
+    "agent": ("agent", "model", "model_name", "generator"),
+    "reward": ("reward", "score", "rating", "grade"),
+    "success": ("success", "passed", "correct", "is_correct", "resolved"),
 }
 _PAIR = ("chosen", "rejected")
 _TRUE, _FALSE = ("true", "yes", "1", "1.0", "success", "pass"), ("false", "no", "0", "0.0", "failure", "fail")
@@ -145,6 +169,22 @@ def patterns(mapping: FieldMapping) -> PathPatterns:
     read = ("reward", "success", "task", "id")
     paths = (parse_path(mapping.paths[name]) for name in read if name in mapping.paths)
     return PathPatterns("".join(f"/{'*' if isinstance(key, int) else key}" for key in path) for path in paths)
+
+
+def guess_fields(paths: Iterable[str]) -> dict[str, str]:
+    """The paths that are most likely the fields, by the names of their last keys; of a run, only one way to give it."""
+    by_key: dict[str, str] = {}
+    for path in paths:
+        keys = parse_path(path)
+        if keys and isinstance(keys[-1], str):
+            by_key.setdefault(keys[-1].lower(), path)
+    found = {
+        field: by_key[name] for field, names in _USUAL.items() for name in reversed(names) if name in by_key
+    }
+    if "messages" in found or found.keys() >= {*_PAIR}:
+        unused = ("prompt", "response") if "messages" in found else ("response",)
+        found = {field: path for field, path in found.items() if field not in unused}
+    return found
 
 
 def _text(value: Any) -> str | None:

@@ -14,7 +14,7 @@ from apps.core.errors import DomainError
 from apps.trajectories import formats, saved, uploads
 from apps.trajectories.card_rendering import render_step_cards
 from apps.trajectories.formats.json_paths import discover_paths
-from apps.trajectories.formats.mapping import NAME
+from apps.trajectories.formats.mapping import NAME, guess_fields
 from apps.trajectories.forms import ConfirmForm, MappingForm, UploadForm
 from apps.trajectories.models import Import
 from apps.trajectories.selectors import newest_traces
@@ -53,7 +53,9 @@ def _preview_files(request: ProjectRequest, project: Project, form: UploadForm) 
     )
     if not found.first:
         token = uploads.sign_upload(project, upload)
-        context["mapping_form"] = MappingForm(discover_paths(found.documents), initial={"token": token})
+        paths = discover_paths(found.documents)
+        guessed = {f"path_{field}": path for field, path in guess_fields(paths).items()}
+        context["mapping_form"] = MappingForm(paths, initial=guessed | {"token": token})
     return _render_preview(request, context, upload)
 
 

@@ -14,7 +14,13 @@ from apps.trajectories.models import Trajectory
 from apps.trajectories.notes import collect_notes
 from apps.trajectories.patterns import PATTERNS
 from apps.trajectories.pictures import IMAGE_TYPES, VIDEO_TYPES
-from apps.trajectories.selectors import load_trajectories, require_trajectory, sibling_trajectories
+from apps.trajectories.selectors import (
+    load_trajectories,
+    parent_trajectory,
+    require_trajectory,
+    sibling_trajectories,
+    sub_agent_trajectories,
+)
 from apps.trajectories.step_cards import PAGE, step_cards
 from apps.trajectories.view_permissions import viewable_attachment, viewable_trajectory
 from apps.trajectories.views.parameters import parse_number
@@ -38,6 +44,9 @@ def trajectory_detail(request: ProjectRequest, project: Project, pk: int) -> Htt
         "rewards": outline.reward_chart(steps) if _may_see_outcome(request) else None,
         "patterns": [PATTERNS[name] for name in trajectory.patterns or () if name in PATTERNS],
         "others": sibling_trajectories(trajectory),
+        "speakers": outline.speaker_steps(steps),
+        "parent": parent_trajectory(trajectory),
+        "sub_agents": sub_agent_trajectories(trajectory),
         "words": words,
         "found": outline.find_text(steps, words) if words else [],
         "most": outline.MAX_MATCHES,

@@ -175,12 +175,132 @@ OPENHANDS_OUTPUT: dict[str, Any] = {
         "accumulated_token_usage": {"prompt_tokens": 70, "completion_tokens": 8},
     },
 }
+GEMINI_CLI: dict[str, Any] = {
+    "sessionId": "g1",
+    "projectHash": "abc",
+    "startTime": "2026-01-01T10:00:00.000Z",
+    "lastUpdated": "2026-01-01T10:01:00.000Z",
+    "messages": [
+        {"id": "1", "timestamp": "t1", "type": "user", "content": [{"text": "List the files."}]},
+        {
+            "id": "2",
+            "timestamp": "t2",
+            "type": "gemini",
+            "content": "",
+            "thoughts": [{"subject": "Plan", "description": "Hm.", "timestamp": "t2"}],
+            "toolCalls": [
+                {
+                    "id": "c1",
+                    "name": "run_shell_command",
+                    "args": {"command": "ls"},
+                    "result": [{"functionResponse": {"id": "c1", "response": {"output": "a.py"}}}],
+                    "status": "success",
+                }
+            ],
+            "tokens": {"input": 5, "output": 2, "total": 7},
+            "model": "gemini-2.5-pro",
+        },
+        {
+            "id": "3",
+            "timestamp": "t3",
+            "type": "gemini",
+            "content": "One file.",
+            "tokens": {"input": 9, "output": 3},
+        },
+    ],
+}
+OPENCODE: dict[str, Any] = {
+    "info": {"id": "ses_1", "title": "Files", "directory": "/w", "version": "1.0.1"},
+    "messages": [
+        {
+            "info": {"id": "msg_1", "sessionID": "ses_1", "role": "user"},
+            "parts": [{"id": "prt_1", "type": "text", "text": "List the files."}],
+        },
+        {
+            "info": {
+                "id": "msg_2",
+                "sessionID": "ses_1",
+                "role": "assistant",
+                "modelID": "claude-sonnet-4-5",
+                "providerID": "anthropic",
+                "cost": 0.25,
+                "tokens": {"input": 5, "output": 2, "reasoning": 0, "cache": {"read": 3, "write": 1}},
+            },
+            "parts": [
+                {"id": "prt_2", "type": "step-start"},
+                {"id": "prt_3", "type": "reasoning", "text": "Hm."},
+                {
+                    "id": "prt_4",
+                    "type": "tool",
+                    "callID": "c1",
+                    "tool": "bash",
+                    "state": {
+                        "status": "completed",
+                        "input": {"command": "ls"},
+                        "output": "a.py",
+                        "title": "ls",
+                    },
+                },
+                {"id": "prt_5", "type": "text", "text": "One file."},
+            ],
+        },
+    ],
+}
+CLINE: list[dict[str, Any]] = [
+    {
+        "role": "user",
+        "ts": 1,
+        "content": [
+            {"type": "text", "text": "<task>\nList the files.\n</task>"},
+            {"type": "text", "text": "<environment_details>\n# Time\nnoon\n</environment_details>"},
+        ],
+    },
+    {
+        "role": "assistant",
+        "ts": 2,
+        "content": [{"type": "text", "text": "I look.\n\n<list_files>\n<path>src</path>\n</list_files>"}],
+        "modelInfo": {"modelId": "claude-sonnet-4-5", "providerId": "anthropic"},
+        "metrics": {"tokens": 7, "cost": 0.25},
+    },
+    {"role": "user", "ts": 3, "content": [{"type": "text", "text": "[list_files for 'src'] Result:\na.py"}]},
+    {
+        "role": "assistant",
+        "content": "<attempt_completion>\n<result>One file.</result>\n</attempt_completion>",
+    },
+]
+SWE_ROW: dict[str, Any] = {
+    "instance_id": "owner__repo.abc.lm_1",
+    "messages": [
+        {"role": "system", "content": "You fix bugs."},
+        {"role": "user", "content": "Fix it."},
+        {
+            "role": "assistant",
+            "content": "I look.\n\n<function=bash>\n<parameter=command>ls src</parameter>\n</function>",
+        },
+        {"role": "user", "content": "OBSERVATION:\na.py"},
+        {"role": "assistant", "content": "Fixed."},
+    ],
+    "resolved": True,
+    "model": "claude-3-7-sonnet",
+    "traj_id": "owner__repo.abc.lm_1.x1",
+    "patch": "diff",
+}
 EXAMPLES: dict[str, Any] = {
     "claude-code": CLAUDE_CODE,
     "codex": CODEX,
     "codex-exec": CODEX_EXEC,
     "openhands": OPENHANDS,
     "openhands-output": OPENHANDS_OUTPUT,
+    "gemini-cli": GEMINI_CLI,
+    "opencode": OPENCODE,
+    "cline": CLINE,
+    "swe-rows": SWE_ROW,
 }
 # The share of a document's fields that is read, where events say of each line who wrote it, when and where.
-LEAST_READ = {"claude-code": 0.26, "codex": 0.2, "codex-exec": 0.2, "openhands": 0.2, "openhands-output": 0.2}
+LEAST_READ = {
+    "claude-code": 0.26,
+    "codex": 0.12,
+    "codex-exec": 0.3,
+    "openhands": 0.25,
+    "openhands-output": 0.22,
+}

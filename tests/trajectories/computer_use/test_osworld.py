@@ -123,3 +123,31 @@ def test_what_ended_a_run_is_seen() -> None:
     run = read_one([*OSWORLD, {"Error": "Time limit exceeded in chrome/bb5e"}])
     assert run.steps[-1].source == "environment"
     assert run.steps[-1].observation[0].content[0].text == "Time limit exceeded in chrome/bb5e"
+
+
+@pytest.mark.parametrize(
+    ("response", "text"),
+    [
+        (None, ""),
+        ("", ""),
+        ({"plan": "I wait."}, '{"plan": "I wait."}'),
+        ([{"plan": "I wait."}], '[{"plan": "I wait."}]'),
+        ({"response": "I wait.", "state_correct": True}, "I wait."),
+        (["I", "wait."], "I\nwait."),
+    ],
+)
+def test_a_response_of_any_shape_is_read(response: object, text: str) -> None:
+    (step,) = read_one([OSWORLD[0] | {"response": response}]).steps
+    assert step.text == text and len(step.tool_calls) == 1
+
+
+def test_items_of_the_responses_api_give_the_call_and_where_it_clicked() -> None:
+    items = [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]},
+        {"type": "computer_call", "call_id": "c1", "action": {"type": "click", "x": 10, "y": 20}},
+    ]
+    action = {"action_space": "pyautogui", "action": "pyautogui.click(10, 20)", "call_id": "c1"}
+    (step,) = read_one([OSWORLD[0] | {"response": items, "action": action}]).steps
+    assert (step.reasoning, [call.id for call in step.tool_calls]) == ("Hm.", ["c1"])
+    assert step.observation[0].call_id == "c1"
+    assert click_marks(step.tool_calls, (), (1920, 1080)) == [ClickMark(10, 20)]

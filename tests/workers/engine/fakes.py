@@ -9,6 +9,7 @@ from typing import Any
 from workers.engine import Content, ModelScore
 from workers.errors import RewardError
 from workers.schema import Features, Text, TokenIds
+from workers.schema.records import Source
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class FakeModel:
     gate: threading.Event | None = None
     criteria: dict[str, dict[str, Any]] = field(default_factory=dict)
     rewrites: bool = False
+    named_sources: frozenset[Source] = frozenset()
     compares: bool = False
     gives_reasons: bool = False
     precision: str = "float32"

@@ -353,7 +353,9 @@ def read_config(folder: Path) -> PreTrainedConfig:
     return config
 
 
-def conversation_renderer(folder: Path, *, max_tokens: int) -> ConversationRenderer:
+def conversation_renderer(
+    folder: Path, *, max_tokens: int, names_speakers: bool = False
+) -> ConversationRenderer:
     """Raises RewardError where the decoder has no room for so many tokens."""
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     longest = getattr(text_config(read_config(folder)), "max_position_embeddings", None)
@@ -361,7 +363,7 @@ def conversation_renderer(folder: Path, *, max_tokens: int) -> ConversationRende
         raise RewardError(
             f"max_tokens = {max_tokens}, but this decoder reads at most {longest}.", pointer="/max_tokens"
         )
-    return ConversationRenderer(tokenizer, max_tokens)
+    return ConversationRenderer(tokenizer, max_tokens, names_speakers=names_speakers)
 
 
 def text_config(config: PreTrainedConfig) -> PreTrainedConfig:

@@ -56,7 +56,9 @@ def empty_encoder(folder: Path) -> nn.Module:
     return AutoModel.from_config(config, trust_remote_code=False).eval()
 
 
-def chunk_renderer(folder: Path, *, chunk_tokens: int, max_tokens: int) -> ChunkRenderer:
+def chunk_renderer(
+    folder: Path, *, chunk_tokens: int, max_tokens: int, names_speakers: bool = False
+) -> ChunkRenderer:
     """The renderer for an encoder's tokenizer. Raises RewardError where the encoder takes no such chunks."""
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -71,7 +73,7 @@ def chunk_renderer(folder: Path, *, chunk_tokens: int, max_tokens: int) -> Chunk
             f"chunk_tokens = {chunk_tokens}, but this encoder reads at most {longest}.",
             pointer="/chunk_tokens",
         )
-    return ChunkRenderer(tokenizer, first, last, chunk_tokens, max_tokens)
+    return ChunkRenderer(tokenizer, first, last, chunk_tokens, max_tokens, names_speakers)
 
 
 def encode(encoder: nn.Module, chunks: Sequence[Sequence[int]], *, bfloat16: bool = False) -> Tensor:

@@ -167,7 +167,7 @@ class GenerativeModel(Described):
 
 def verdict_renderer(folder: Path, recipe: Recipe) -> VerdictRenderer:
     return VerdictRenderer(
-        conversation_renderer(folder, max_tokens=recipe.max_tokens),
+        conversation_renderer(folder, max_tokens=recipe.max_tokens, names_speakers=True),
         critique_tokens=recipe.critique_tokens,
         criterion=recipe.criterion,
         principles=recipe.principles,
@@ -203,6 +203,7 @@ def save_language(writer: Writer, folder: Path, recipe: Recipe) -> dict[str, Any
         },
         "text": {
             "max_tokens": recipe.max_tokens,
+            "speakers": bool(renderer.named_sources),
             "critique_tokens": recipe.critique_tokens,
             "prompts": renderer.prompts,
         },
@@ -213,7 +214,9 @@ def save_language(writer: Writer, folder: Path, recipe: Recipe) -> dict[str, Any
 def load_generative(folder: Path, manifest: dict[str, Any], device: str, precision: str) -> GenerativeModel:
     text = manifest["text"]
     renderer = VerdictRenderer(
-        conversation_renderer(folder, max_tokens=text["max_tokens"]),
+        conversation_renderer(
+            folder, max_tokens=text["max_tokens"], names_speakers=text.get("speakers", False)
+        ),
         critique_tokens=text["critique_tokens"],
         criterion=manifest["criterion"],
         principles=bool(manifest["criteria"]),

@@ -79,6 +79,7 @@ class VerdictRenderer:
         self.tokenizer = conversations.tokenizer
         self.template = conversations.template
         self.max_tokens = conversations.max_tokens
+        self.named_sources = conversations.named_sources
         self.critique_tokens = critique_tokens
         self.criterion = criterion
         self.principles = principles
@@ -140,7 +141,9 @@ class VerdictRenderer:
         """With as many characters of the runs as there is room for."""
         characters, whole = 1 << 24, True
         while True:
-            texts = [shown(run, characters=characters) for run in runs]
+            texts = [
+                shown(run, characters=characters, with_speakers=bool(self.named_sources)) for run in runs
+            ]
             ids = self._conversations.question(_steps(ask(*texts)))
             if len(ids) <= self.room:
                 agent = runs[0].agent_steps

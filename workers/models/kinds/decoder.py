@@ -30,7 +30,9 @@ _STEP_RULE = "the last token of each agent step, its observations included; V_0 
 
 
 def renderer(recipe: Recipe, examples: Any = ()) -> ConversationRenderer:
-    return conversation_renderer(decoder_folder(recipe.decoder), max_tokens=recipe.max_tokens)
+    return conversation_renderer(
+        decoder_folder(recipe.decoder), max_tokens=recipe.max_tokens, names_speakers=True
+    )
 
 
 def build(recipe: Recipe, examples: Any, like: Any, device: str, names: Names) -> Decoder:
@@ -70,7 +72,7 @@ def save(backbone: Decoder, heads: Heads, folder: Path, recipe: Recipe) -> dict[
     return {
         "backbone": {"kind": KIND, "architecture": base.config.model_type, "lora_rank": recipe.lora_rank},
         "heads": save_heads(heads, folder, without=(_SCALAR,)),
-        "text": {"max_tokens": recipe.max_tokens},
+        "text": {"max_tokens": recipe.max_tokens, "speakers": backbone.renderer.names_speakers},
         "step_rule": _STEP_RULE,
         "probe": _probe(backbone, heads),
     }
@@ -88,7 +90,10 @@ def load(folder: Path, manifest: dict[str, Any], device: str) -> tuple[Decoder, 
 
 def reads(folder: Path, manifest: dict[str, Any]) -> ConversationRenderer:
     """How it reads items, without its weights."""
-    return conversation_renderer(folder, max_tokens=manifest["text"]["max_tokens"])
+    text = manifest["text"]
+    return conversation_renderer(
+        folder, max_tokens=text["max_tokens"], names_speakers=text.get("speakers", False)
+    )
 
 
 def _probe(backbone: Decoder, heads: Heads) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _FEATURES = "features.safetensors"
 
 
 def renderer(recipe: Recipe, examples: Any = ()) -> HybridRenderer:
-    return _renderer(encoder_folder(recipe.encoder), recipe.chunk_tokens)
+    return _renderer(encoder_folder(recipe.encoder), recipe.chunk_tokens, names_speakers=True)
 
 
 def build(
@@ -47,7 +47,7 @@ def save(backbone: HybridBackbone, heads: Heads, folder: Path, recipe: Recipe) -
             **described,
         },
         "heads": save_heads(heads, folder),
-        "text": {"chunk_tokens": recipe.chunk_tokens},
+        "text": {"chunk_tokens": recipe.chunk_tokens, "speakers": backbone.renderer.names_speakers},
         "step_rule": linear.STEP_RULE,
     }
 
@@ -56,11 +56,11 @@ def load(
     folder: Path, manifest: dict[str, Any], device: str
 ) -> tuple[HybridBackbone, HeadsConfig, dict[str, Any]]:
     config, head_weights = load_heads(folder, manifest["heads"])
-    known = manifest["backbone"]
+    known, text = manifest["backbone"], manifest["text"]
     weights = load_file(folder / _FEATURES)
     backbone = HybridBackbone(
         ChunkEncoder(load_saved_encoder(folder, known).to(device), known["weights_sha256"], known["layer"]),
-        _renderer(folder, manifest["text"]["chunk_tokens"]),
+        _renderer(folder, text["chunk_tokens"], names_speakers=text.get("speakers", False)),
         Readout(config.ensemble, config.labels, config.named_criteria),
         cumulative=known["cumulative"],
         columns=weights["columns"].long(),
@@ -74,5 +74,6 @@ def _pretrained(folder: Path, device: str) -> ChunkEncoder:
     return ChunkEncoder(load_encoder(folder).to(device), weights_hash(folder))
 
 
-def _renderer(folder: Path, chunk_tokens: int) -> HybridRenderer:
-    return HybridRenderer(chunk_renderer(folder, chunk_tokens=chunk_tokens, max_tokens=chunk_tokens))
+def _renderer(folder: Path, chunk_tokens: int, *, names_speakers: bool) -> HybridRenderer:
+    tokens = chunk_renderer(folder, chunk_tokens=chunk_tokens, max_tokens=chunk_tokens)
+    return HybridRenderer(tokens, names_speakers=names_speakers)

@@ -18,7 +18,7 @@ STEP_RULE = "after each agent step, what its calls gave back included; V_0 befor
 
 
 def renderer(recipe: Recipe, examples: Any = ()) -> StepTextRenderer:
-    return StepTextRenderer()
+    return StepTextRenderer(names_speakers=True)
 
 
 def build(recipe: Recipe, examples: Any, like: Any, device: str, names: Names) -> LinearBackbone:
@@ -37,7 +37,7 @@ def save(backbone: LinearBackbone, heads: Heads, folder: Path, recipe: Recipe) -
     return {
         "backbone": {"kind": KIND, **described(backbone)},
         "heads": save_heads(heads, folder),
-        "text": {},
+        "text": {"speakers": backbone.renderer.names_speakers},
         "step_rule": STEP_RULE,
     }
 
@@ -49,7 +49,10 @@ def load(
     readout = Readout(config.ensemble, config.labels, config.named_criteria)
     known, weights = manifest["backbone"], load_file(folder / WEIGHTS)
     backbone = LinearBackbone(
-        StepTextRenderer(), readout, cumulative=known["cumulative"], columns=weights["columns"].long()
+        StepTextRenderer(names_speakers=manifest["text"].get("speakers", False)),
+        readout,
+        cumulative=known["cumulative"],
+        columns=weights["columns"].long(),
     )
     load_features(backbone, weights, known)
     return backbone, config, head_weights

@@ -25,7 +25,9 @@ _STEP_RULE = (
 
 def renderer(recipe: Recipe, examples: Any = ()) -> ChunkRenderer:
     folder = encoder_folder(recipe.encoder)
-    return chunk_renderer(folder, chunk_tokens=recipe.chunk_tokens, max_tokens=recipe.max_tokens)
+    return chunk_renderer(
+        folder, chunk_tokens=recipe.chunk_tokens, max_tokens=recipe.max_tokens, names_speakers=True
+    )
 
 
 def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str, names: Names) -> StepEncoder:
@@ -56,7 +58,11 @@ def save(backbone: StepEncoder, heads: Heads, folder: Path, recipe: Recipe) -> d
         "backbone": {"kind": KIND, **described, "unfrozen": recipe.unfrozen},
         "mixer": asdict(backbone.mixer.config) | {"dropout": 0.0},
         "heads": save_heads(heads, folder),
-        "text": {"chunk_tokens": recipe.chunk_tokens, "max_tokens": recipe.max_tokens},
+        "text": {
+            "chunk_tokens": recipe.chunk_tokens,
+            "max_tokens": recipe.max_tokens,
+            "speakers": backbone.renderer.names_speakers,
+        },
         "step_rule": _STEP_RULE,
     }
 
@@ -66,7 +72,12 @@ def load(
 ) -> tuple[StepEncoder, HeadsConfig, dict[str, Any]]:
     backbone, text = manifest["backbone"], manifest["text"]
     encoder = load_saved_encoder(folder, backbone)
-    reads = chunk_renderer(folder, chunk_tokens=text["chunk_tokens"], max_tokens=text["max_tokens"])
+    reads = chunk_renderer(
+        folder,
+        chunk_tokens=text["chunk_tokens"],
+        max_tokens=text["max_tokens"],
+        names_speakers=text.get("speakers", False),
+    )
     weights, described = load_file(folder / _MIXER), dict(manifest["mixer"])
     if "heads" in manifest:
         config, head_weights = load_heads(folder, manifest["heads"])

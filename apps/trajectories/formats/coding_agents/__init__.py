@@ -4,10 +4,14 @@ from typing import Any
 
 from apps.trajectories.formats.coding_agents import (
     claude_code,
+    cline,
     codex,
     codex_exec,
+    gemini_cli,
+    opencode,
     openhands,
     openhands_output,
+    swe_rows,
 )
 
 FORMATS: tuple[tuple[str, str, Any], ...] = (
@@ -15,5 +19,9 @@ FORMATS: tuple[tuple[str, str, Any], ...] = (
     ("codex-exec", "OpenAI Codex exec --json", codex_exec),
     ("codex", "OpenAI Codex rollouts", codex),
     ("openhands", "OpenHands events", openhands),
+    ("gemini-cli", "Gemini CLI chats, checkpoints and stream-json", gemini_cli),
+    ("opencode", "opencode sessions", opencode),
+    ("cline", "Cline and Roo Code histories", cline),
     ("openhands-output", "OpenHands output.jsonl", openhands_output),
+    ("swe-rows", "SWE-smith, SWE-Gym, SWE-rebench and Nebius rows", swe_rows),
 )

@@ -67,7 +67,7 @@ def sniff(document: Any) -> bool:
 def _is_event(event: Any) -> bool:
     kind = event.get("type") if isinstance(event, dict) else None
     if message_of(event) is not None:
-        return "role" not in event
+        return "role" not in event and (isinstance(event["message"], dict) or "uuid" in event)
     named = "sessionId" in event or "session_id" in event or "uuid" in event if kind else False
     if kind == "summary":
         return "leafUuid" in event

@@ -39,6 +39,16 @@ REPEATED = (
     *("/*/timestamp", "/*/payload/info", "/*/payload/rate_limits", "/*/payload/cwd"),
 )
 LEFT_OUT = {"/*/payload/replacement_history": "the messages before, as they were shortened for the model"}
+_OF_SESSION = (
+    "id",
+    "cli_version",
+    "cwd",
+    "originator",
+    "model_provider",
+    "git",
+    "base_instructions",
+    "timestamp",
+)
 _BY_CLIENT = (
     *(
         "<environment_context>",
@@ -115,6 +125,7 @@ def read(document: Any) -> Trajectory:
     identity = first_text([session], "id")
     taken = set(places)
     others = [_without_history(event) for index, event in enumerate(events) if index not in taken]
+    others = [event for event in others if not isinstance(event, dict) or _session_of(event) is not session]
     metadata = {
         "model": first_text(_of_kind(events, "turn_context"), "model")
         or first_text([*payloads, *events], "model"),
@@ -123,6 +134,7 @@ def read(document: Any) -> Trajectory:
         "parent": _parent(session),
         **{key: first_text([session, *payloads], key) for key in ("cwd", "originator", "model_provider")},
         "git": session.get("git"),
+        "session_meta": {key: value for key, value in session.items() if key not in _OF_SESSION and value},
         "events": others,
     }
     return build_trajectory(

@@ -24,7 +24,10 @@ _OF_ITEM = ("item.started", "item.updated", "item.completed")
 _RESULTS = ("aggregated_output", "result", "error", "status", "exit_code", "agents_states")
 _NAMES = {"command_execution": "shell", "file_change": "apply_patch", "todo_list": "update_plan"}
 READ = ("/*/type", "/*/item/type", "/*/item/server", "/*/item/tool", "/*/item/status", "/*/usage")
-REPEATED = ("/*/item",)  # an item is printed when it begins, when it changes and when it ends
+# An item is printed when it begins, when it changes and when it ends.
+REPEATED = tuple(
+    f"/*/item/{key}" for key in ("id", "command", "aggregated_output", "arguments", "items", "changes")
+)
 Gathered = event_log(
     key=lambda event: event.get("thread_id") if event.get("type") == "thread.started" else None
 )
@@ -94,8 +97,9 @@ def _is_earlier(event: Any, events: list[Any], last: dict[str, int]) -> bool:
 def _messages(item: dict[str, Any]) -> list[dict[str, Any]] | None:
     kind = str(item.get("type", item.get("item_type")))
     text = item.get("text")
+    rest = {key: value for key, value in item.items() if key not in ("type", "item_type", "text")}
     if kind in ("agent_message", "assistant_message", "plan") and isinstance(text, str):
-        return [{"type": "message", "role": "assistant", "id": item.get("id"), "content": text}]
+        return [rest | {"type": "message", "role": "assistant", "content": text}]
     if kind == "reasoning" and isinstance(text, str):
         return [
             {"type": "reasoning", "id": item.get("id"), "summary": [{"type": "summary_text", "text": text}]}

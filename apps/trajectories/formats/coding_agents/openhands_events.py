@@ -96,6 +96,7 @@ class EventMessages:
             if event.get(key) not in (None, "")
         }
         about |= {"action": kind} if kind in ("system", "message") else {}
+        about |= _rest(event, (*_OF_EVENT, "llm_metrics")) if args is given else {}
         if kind == "system":
             return {"role": "system", "content": _text(args), "event": about | _rest(args, ("content",))}
         role = "user" if event.get("source", "agent" if self._spoken else "user") == "user" else "assistant"

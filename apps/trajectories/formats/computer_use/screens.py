@@ -4,6 +4,7 @@ What is seen after an action is that action's observation, so that the first vie
 is drawn on the picture it saw before (`clicks`), which that order gives.
 """
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -77,6 +78,9 @@ def said(response: Any, index: int, *, pointer: str) -> Step:
     """An agent's step with what it said: text, content blocks, items or messages of an API, or any JSON as text."""
     if isinstance(response, dict) and isinstance(response.get("response"), str | list):
         response = response["response"]
+    is_shaped = not isinstance(response, dict | list) or _is_message(response) or _is_blocks(response)
+    if not is_shaped and not (isinstance(response, dict) and response.get("object") == "response"):
+        response = json.dumps(response, ensure_ascii=False)
     messages: list[Any] = [{"role": "assistant", "content": response}]
     if isinstance(response, list) and any(_is_message(item) for item in response):
         messages = response
@@ -93,6 +97,14 @@ def said(response: Any, index: int, *, pointer: str) -> Step:
             tool_calls=(*merged.tool_calls, *step.tool_calls),
         )
     return replace(merged, extra=merged.extra | {"source_index": index})
+
+
+def _is_blocks(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, str)
+        or (isinstance(each, dict) and ("role" in each or isinstance(each.get("type"), str)))
+        for each in value
+    )
 
 
 def _is_message(value: Any) -> bool:

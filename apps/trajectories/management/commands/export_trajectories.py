@@ -23,6 +23,7 @@ class Command(TouchstoneCommand):
         parser.add_argument("--out", metavar="FILE", help="standard output if left out")
         parser.add_argument("--task", default="", help="only those of the task with this id")
         parser.add_argument("--agent", default="", help="only those of the agent with this name")
+        parser.add_argument("--speaker", default="", help="only those in which one of this name speaks")
         parser.add_argument("--success", choices=["true", "false"], help="only those with this outcome")
         parser.add_argument("--by", metavar="METRIC", default="", help="only those judged by this metric")
         parser.add_argument(
@@ -43,6 +44,7 @@ class Command(TouchstoneCommand):
         out: str | None,
         task: str,
         agent: str,
+        speaker: str,
         success: str | None,
         since: str | None,
         by: str,
@@ -60,6 +62,7 @@ class Command(TouchstoneCommand):
             owner,
             task=task,
             agent=agent,
+            speaker=speaker,
             success=None if success is None else success == "true",
             since=_moment(since),
             fact=by,
@@ -73,6 +76,7 @@ class Command(TouchstoneCommand):
             "format": format,
             "task": task,
             "agent": agent,
+            "speaker": speaker,
             "success": success,
             "since": since,
         }

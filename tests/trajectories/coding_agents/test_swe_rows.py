@@ -1,0 +1,61 @@
+"""Rows of SWE-smith, SWE-Gym, SWE-rebench and Nebius, in the shape that their data sets have."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.trajectories.coding_agents.examples import SWE_ROW
+from tests.trajectories.logs import read_document, sources, unread
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_calls_written_as_text_have_their_results(as_text: bool) -> None:
+    row = SWE_ROW | {"messages": json.dumps(SWE_ROW["messages"])} if as_text else SWE_ROW
+    read = read_document(row)
+    found = read.only
+    assert (read.format, sources(found), found.success) == ("swe-rows", "suaa", True)
+    (call,) = found.steps[2].tool_calls
+    assert (call.name, call.arguments, found.steps[2].text) == ("bash", {"command": "ls src"}, "I look.")
+    assert found.steps[2].observation[0].content[0].text == "OBSERVATION:\na.py"
+    assert (found.task.id, found.task.instruction) == (SWE_ROW["instance_id"], "Fix it.")
+    assert found.id == SWE_ROW["traj_id"] and found.metadata["model"] == "claude-3-7-sonnet"
+    assert not unread(found)
+
+
+def test_rows_of_nebius_have_their_text_under_other_keys() -> None:
+    trajectory: list[dict[str, Any]] = [
+        {"role": "system", "system_prompt": "SETTING: You fix bugs.", "text": None, "mask": False},
+        {"role": "user", "text": "ISSUE: It breaks.", "mask": False},
+        {"role": "ai", "text": "I look.\n```\nls\n```", "mask": False},
+        {"role": "user", "text": "a.py"},
+        {"role": "ai", "text": "Done."},
+    ]
+    row = {
+        "instance_id": "o__r-1",
+        "model_name": "swe-agent-llama-70b",
+        "target": False,
+        "trajectory": trajectory,
+    }
+    found = read_document(row | {"exit_status": "submitted"}).only
+    assert (sources(found), found.success, found.agent) == ("suaa", False, "swe-agent-llama-70b")
+    assert (
+        found.steps[2].tool_calls[0].arguments == {"command": "ls"} and len(found.steps[2].observation) == 1
+    )
+
+
+def test_rows_with_calls_of_the_api_keep_them() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+    messages = [
+        {"role": "user", "content": "Fix it."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "a.py", "tool_call_id": "c1"},
+    ]
+    row = {
+        "instance_id": "i_0",
+        "run_id": "r",
+        "messages": messages,
+        "test_result": {"report": {"resolved": False}},
+    }
+    found = read_document(row).only
+    assert (sources(found), found.success) == ("ua", False) and found.steps[1].observation[0].call_id == "c1"
