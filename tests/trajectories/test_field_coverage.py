@@ -340,12 +340,13 @@ def _count_of(format: str, document: Any, text: str) -> int:
     return built.count(json.dumps(text)) + sum(reader.dropped.counts.values())
 
 
-# Calls of a model repeat the messages before them (otel, openai-trace), states the items of a run (openai-agents),
+# Calls of a model repeat the messages before them (tracing, openai-trace), states the items of a run (openai-agents),
 # events of a stream its pieces, and events of openhands the response that they are of. The others have no text that is
 # long enough. These leave out objects as a whole, which are named once, or write elements of a screen as JSON.
 _WHOLE = ("toolbench", "bfcl", "hal", "mind2web", "android")
 _REPEATING = (
     *("otel", "openai-trace", "openai-agents", "model-stream", "openhands", "openhands-output"),
+    *traces.EXAMPLES,
     *("gymnasium", "openai", "prompt-response", "hh", "math-shepherd", *_WHOLE),
 )
 

@@ -28,6 +28,7 @@ from apps.trajectories import traces
 from apps.trajectories.models import Trace, TraceSpan, Trajectory
 from tests.factories import make_member
 from tests.trajectories import test_otel as some
+from tests.trajectories.tracing.documents import DOCUMENTS
 
 URL = "/v1/traces"
 FIRST = some.span(2, some.chat(some.ASKED, some.CALLED), parent=1)
@@ -359,6 +360,18 @@ def test_spans_of_a_convention_that_is_not_read_are_kept_and_named(send: Send) -
     traces.sweep()
     (row,) = TraceSpan.objects.all()
     assert traces.decoded(row)["attributes"] == about
+
+
+@pytest.mark.parametrize(
+    "name", ["OpenInference", "Vercel AI SDK", "OpenLLMetry", "Pydantic AI, events", "Strands"]
+)
+def test_spans_of_other_conventions_become_trajectories(send: Send, name: str) -> None:
+    send(DOCUMENTS[name][1])
+    later(minutes=1)
+    assert traces.collect() == 1
+    row = Trajectory.objects.get()
+    assert (row.agent_step_count, Trace.objects.get().error) == (2, "")
+    assert TraceSpan.objects.count() == 4
 
 
 def test_the_answer_names_fields_that_are_in_no_span(send: Send) -> None:

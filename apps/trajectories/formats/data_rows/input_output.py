@@ -18,6 +18,12 @@ READ = (*OUTCOME_READ, "/input", "/output")
 KNOWN = ("input", "output")
 
 
+_OF_TRACES = {  # records of stores of traces have these columns too
+    *("traceId", "trace_id", "startTime", "start_time", "projectId", "project_id"),
+    *("sessionId", "session_id", "htmlPath", "bookmarked"),
+}
+
+
 def sniff(document: Any) -> bool:
     return has_columns(document) and not is_dump(document)
 
@@ -28,6 +34,7 @@ def has_columns(document: Any) -> bool:
         and isinstance(document.get("input"), str)
         and isinstance(document.get("output"), str)
         and not {"instruction", "messages", "conversations"} & document.keys()
+        and not _OF_TRACES & document.keys()
     )
 
 
