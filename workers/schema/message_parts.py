@@ -73,14 +73,14 @@ class Blocks:
 def is_split(block: Any) -> bool:
     """Whether a block is something else than content."""
     kind = block_type(block)
-    return kind in _REASONING or _is_call(kind) or _is_result(kind)
+    return _is_reasoning(kind) or _is_call(kind) or _is_result(kind)
 
 
 def split_blocks(content: list[Any]) -> Blocks:
     items: list[tuple[str, Any]] = []
     for block in content:
         kind = block_type(block)
-        if kind in _REASONING:
+        if _is_reasoning(kind):
             items.append(("reasoning", block))
         elif _is_call(kind):
             items.append(("call", call_of_block(kind, block)))
@@ -243,6 +243,11 @@ def call_with_text(call: dict[str, Any]) -> dict[str, Any]:
 
 def _first(body: dict[str, Any], keys: tuple[str, ...]) -> Any:
     return next((body[key] for key in keys if body.get(key)), None)
+
+
+def _is_reasoning(kind: str) -> bool:
+    """By its name, or as .NET names the class: `Microsoft.Extensions.AI.TextReasoningContent`."""
+    return kind in _REASONING or kind.endswith("ReasoningContent")
 
 
 def _is_call(kind: str) -> bool:

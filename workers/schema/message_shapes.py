@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from workers.schema import message_parts
+from workers.schema.block_values import has_value, unwrapped
 from workers.schema.bounded import loads
 from workers.schema.framework_messages import framework_messages, joins
 from workers.schema.message_parts import (
@@ -27,10 +28,14 @@ ROLES = {
     "ai": "assistant", "model": "assistant", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant",
     "agent": "assistant", "aimessagechunk": "assistant", "tool": "tool", "function": "function", "ipython": "tool",
     "observation": "tool", "tool_response": "tool", "function_response": "tool", "environment": "tool",
+    "toolresult": "tool", "tool_result": "tool",
 }  # fmt: skip
 _PLAIN_ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 _OTHER_KEYS = frozenset(
-    ("thinking", "reasoning_details", "thinking_blocks", "parts", "lc", "kwargs", "from", "data")
+    (
+        *("thinking", "reasoning_details", "thinking_blocks", "parts", "lc", "kwargs", "from", "data"),
+        *("additional_kwargs", "toolCallId"),
+    )
 )
 _PARTS = frozenset(
     ("text", "image_url", "input_audio", "video_url", "file", "input_text", "output_text", "refusal")
@@ -94,7 +99,10 @@ def is_plain(message: Any) -> bool:
         return False
     content = message.get("content")
     if isinstance(content, list):
-        if not all(isinstance(part, dict) and str(part.get("type")) in _PARTS for part in content):
+        if not all(
+            isinstance(part, dict) and str(part.get("type")) in _PARTS and not has_value(part)
+            for part in content
+        ):
             return False
     elif not (content is None or isinstance(content, str)):
         return False
@@ -124,11 +132,15 @@ def _read(message: Any) -> list[Any]:
     if isinstance(message.get("parts"), list) and message.get("content") is None:
         message["content"] = message.pop("parts")
     content = message.get("content")
+    if isinstance(content, list):
+        message["content"] = content = list(map(unwrapped, content))
     if isinstance(content, list) and any(map(message_parts.is_split, content)):
         return _split(_with_reasoning(_with_calls(message)), content)
     if known in ("tool", "function"):
         if known == "function" and message.get("tool_call_id"):
             message["role"] = "tool"
+        if message.get("tool_call_id") is None and isinstance(message.get("toolCallId"), str):
+            message["tool_call_id"] = message.pop("toolCallId")
         return [message | {"content": result_content(content)}]
     if isinstance(content, dict):
         message["content"] = content = [content]
@@ -171,6 +183,7 @@ def _from_sharegpt(message: Message) -> Message:
 
 
 def _with_calls(message: Message) -> Message:
+    message = _with_additional_calls(message)
     calls = message.get("tool_calls")
     if not isinstance(calls, list) or not calls:
         return message
@@ -180,6 +193,19 @@ def _with_calls(message: Message) -> Message:
             for index, call in enumerate(calls)
         ]
     }
+
+
+def _with_additional_calls(message: Message) -> Message:
+    """Calls that LangChain keeps under `additional_kwargs` only."""
+    more = message.get("additional_kwargs")
+    if (
+        message.get("tool_calls")
+        or not isinstance(more, dict)
+        or not isinstance(more.get("tool_calls"), list)
+    ):
+        return message
+    rest = {key: value for key, value in more.items() if key != "tool_calls"}
+    return message | {"tool_calls": more["tool_calls"], "additional_kwargs": rest}
 
 
 def _with_reasoning(message: Message) -> Message:

@@ -1,7 +1,6 @@
-"""Rows of SWE-smith, SWE-Gym, SWE-rebench and Nebius, in the shape that their data sets have."""
+"""Rows of SWE-smith, SWE-Gym and SWE-rebench, in the shape that their data sets have."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -21,27 +20,6 @@ def test_calls_written_as_text_have_their_results(as_text: bool) -> None:
     assert (found.task.id, found.task.instruction) == (SWE_ROW["instance_id"], "Fix it.")
     assert found.id == SWE_ROW["traj_id"] and found.metadata["model"] == "claude-3-7-sonnet"
     assert not unread(found)
-
-
-def test_rows_of_nebius_have_their_text_under_other_keys() -> None:
-    trajectory: list[dict[str, Any]] = [
-        {"role": "system", "system_prompt": "SETTING: You fix bugs.", "text": None, "mask": False},
-        {"role": "user", "text": "ISSUE: It breaks.", "mask": False},
-        {"role": "ai", "text": "I look.\n```\nls\n```", "mask": False},
-        {"role": "user", "text": "a.py"},
-        {"role": "ai", "text": "Done."},
-    ]
-    row = {
-        "instance_id": "o__r-1",
-        "model_name": "swe-agent-llama-70b",
-        "target": False,
-        "trajectory": trajectory,
-    }
-    found = read_document(row | {"exit_status": "submitted"}).only
-    assert (sources(found), found.success, found.agent) == ("suaa", False, "swe-agent-llama-70b")
-    assert (
-        found.steps[2].tool_calls[0].arguments == {"command": "ls"} and len(found.steps[2].observation) == 1
-    )
 
 
 def test_rows_with_calls_of_the_api_keep_them() -> None:

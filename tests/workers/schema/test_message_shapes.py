@@ -248,3 +248,36 @@ def test_a_session_of_anthropics_blocks(shared_data: Path) -> None:
     assert sum(len(step.tool_calls) for step in steps) == blocks.count("tool_use") == 11
     assert sum(len(step.observation) for step in steps) == blocks.count("tool_result") == 11
     assert not any(step.extra.get("orphan") for step in steps)
+
+
+def test_blocks_that_hold_what_they_are_under_value_are_read():
+    call = '{"name": "look", "arguments": {"at": "sky"}}'
+    messages = [
+        {
+            "role": "user",
+            "content": [{"type": "text", "value": "Look."}, {"type": "image_url", "value": "a.png"}],
+        },
+        {
+            "role": "assistant",
+            "content": [{"type": "reasoning", "value": "Up?"}, {"type": "tool_call", "value": call}],
+        },
+        {"role": "tool", "content": [{"type": "text", "value": "blue"}]},
+        {"role": "assistant", "content": [{"type": "text", "value": "It is blue."}], "loss_weight": 1.0},
+    ]
+    first, second, third = from_messages(messages)
+    assert [part.type for part in first.message] == ["text", "image"] and first.message[1].source == "a.png"
+    assert (second.reasoning, second.tool_calls[0].arguments) == ("Up?", {"at": "sky"})
+    assert second.observation[0].content[0].text == "blue"
+    assert third.text == "It is blue." and third.extra["message"] == {"loss_weight": 1.0}
+
+
+def test_calls_that_langchain_keeps_as_additional_are_read():
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"q": "x"}'}}
+    messages = [
+        {"role": "user", "content": "Find x."},
+        {"role": "assistant", "content": "", "additional_kwargs": {"tool_calls": [call], "refusal": None}},
+        {"role": "toolResult", "toolCallId": "c1", "content": "x is here"},
+    ]
+    _, agent = from_messages(messages)
+    assert agent.tool_calls[0].name == "find"
+    assert agent.observation[0].call_id == "c1"

@@ -23,5 +23,5 @@ FORMATS: tuple[tuple[str, str, Any], ...] = (
     ("opencode", "opencode sessions", opencode),
     ("cline", "Cline and Roo Code histories", cline),
     ("openhands-output", "OpenHands output.jsonl", openhands_output),
-    ("swe-rows", "SWE-smith, SWE-Gym, SWE-rebench and Nebius rows", swe_rows),
+    ("swe-rows", "SWE-smith, SWE-Gym and SWE-rebench rows", swe_rows),
 )

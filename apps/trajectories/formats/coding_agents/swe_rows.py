@@ -1,9 +1,8 @@
-"""Rows of data sets of software-engineering runs: SWE-smith, SWE-Gym, SWE-rebench and Nebius' SWE-agent trajectories.
+"""Rows of data sets of software-engineering runs: SWE-smith, SWE-Gym and SWE-rebench.
 
-{"instance_id", "messages" or "trajectory": chat messages, or JSON text of them, "resolved" or "target", "model",
-"traj_id" | "run_id" | "trajectory_id", "exit_status", "patch", "eval_logs", ...}. Nebius' messages are {"role":
-"system" | "user" | "ai", "text", "system_prompt"}. Calls that the agent wrote as text (<function=...>, or one block of
-a shell) are calls; what the user's side says after one is its result.
+{"instance_id", "messages" or "trajectory": chat messages, or JSON text of them, "resolved", "model", "traj_id" |
+"run_id" | "trajectory_id", "exit_status", "patch", ...}. Calls that the agent wrote as text (<function=...>, or one
+block of a shell) are calls; what the user's side says after one is its result.
 """
 
 from typing import Any
@@ -23,7 +22,7 @@ from apps.trajectories.formats.stated import (
     stated_task_id,
 )
 from workers.schema import Step, Task, Trajectory, clean, from_messages, parse_json
-from workers.schema.decode import require_list, require_object
+from workers.schema.decode import require_object
 from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `messages` or `trajectory`, and an `instance_id` and how it ended, or calls as `<function=`"
@@ -38,7 +37,6 @@ _ENDED = (
     "generated_patch",
 )
 _HELD = ("trajectory", "messages")
-_TEXTS = ("text", "system_prompt", "content")
 READ = (
     *(f"/{key}" for key in SUCCESS_KEYS),
     *("/trajectory/*/role", "/messages/*/role", "/test_result/resolved", "/test_result/report/resolved"),
@@ -56,7 +54,9 @@ def sniff(document: Any) -> bool:
         )
     else:
         first = messages[:6] if isinstance(messages, list) else []
-        is_chat = bool(first) and all(isinstance(each, dict) and "role" in each for each in first)
+        is_chat = bool(first) and all(
+            isinstance(each, dict) and "role" in each and "text" not in each for each in first
+        )
         has_call = is_chat and any(map(_has_text_call, first))
     return is_chat and (has_call or ("instance_id" in document and any(key in document for key in _ENDED)))
 
@@ -77,8 +77,7 @@ def read(document: Any) -> Trajectory:
     messages = row.get(key)
     if isinstance(messages, str):
         messages = parse_json(messages, pointer=f"/{key}")
-    listed = [_message(each) for each in require_list(messages, pointer=f"/{key}")]
-    steps = tuple(_with_call(step) for step in from_messages(listed, pointer=f"/{key}"))
+    steps = tuple(_with_call(step) for step in from_messages(messages, pointer=f"/{key}"))
     steps = with_observations(steps)
     around = {name: value for name, value in row.items() if name != key}
     tests = around.get("test_result")
@@ -96,18 +95,6 @@ def read(document: Any) -> Trajectory:
         success=stated_success(around, tests, report),
         metadata=run_facts(around, model=model) | around,
     )
-
-
-def _message(message: Any) -> Any:
-    """A message whose text is under `text`, or `system_prompt`, as one with content."""
-    if not isinstance(message, dict) or message.get("content") is not None or "role" not in message:
-        return message
-    text = next((message[key] for key in _TEXTS if isinstance(message.get(key), str)), None)
-    if text is None:
-        return message
-    return {key: value for key, value in message.items() if value != text and value is not None} | {
-        "content": text
-    }
 
 
 def _with_call(step: Step) -> Step:
