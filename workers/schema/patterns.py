@@ -4,7 +4,7 @@
 standard `re` is allowed in the few modules that `tests/test_patterns.py` lists, each with its reason.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from workers.errors import InvalidRecord
 MOST_CHARACTERS = 2000  # of an expression that people write
 MOST_INSTRUCTIONS = 4000  # of its program: what one character of a text can cost
 _MOST_MEMORY = 4 * 2**20
+_MOST_SET_MEMORY = 64 * 2**20  # of states that are kept; where they are full, they are made again
 # For classes, since RE2's \w and \s are ASCII only: `[{WORD}]` and `[{SPACE}]` are what \w and \s are to `re`.
 WORD = r"\pL\pN_"
 SPACE = r"\s\x0b\x1c-\x1f\x85\pZ"
@@ -74,6 +75,25 @@ class TextPattern:
 
     def __repr__(self) -> str:
         return f"TextPattern({self.pattern!r})"
+
+
+class TextPatternSet:
+    """Several expressions of ours, looked for in one pass over a text."""
+
+    __slots__ = ("_compiled",)
+
+    def __init__(self, patterns: Iterable[TextPattern]) -> None:
+        options = _options()
+        options.max_mem = _MOST_SET_MEMORY
+        self._compiled = re2.Set.SearchSet(options)
+        for pattern in patterns:
+            self._compiled.Add(pattern.pattern)
+        self._compiled.Compile()
+
+    def found_in(self, text: str) -> list[int]:
+        """The places of the expressions that match anywhere in the text, in no order."""
+        found: list[int] | None = self._compiled.Match(_readable(text))
+        return found or []
 
 
 def quote(text: str) -> str:

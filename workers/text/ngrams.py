@@ -1,8 +1,10 @@
 """Hashed n-grams of a text: words and word pairs, and its characters three to five (Weinberger et al. 2009).
 
-All in numpy, over the bytes of the text in UTF-8 and lower case, so that a text of 100 words takes a tenth of a
-millisecond. Words are runs of ASCII letters, digits and underscores, and of whatever is not ASCII.
+All in numpy, over the bytes of texts in UTF-8 and lower case, of several texts at a time: short ones then cost no more
+than what they are long. Words are runs of ASCII letters, digits and underscores, and of whatever is not ASCII.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +32,29 @@ def words(text: str, *, salt: int = 0) -> tuple[Columns, Counts]:
 
     salt: another number hashes the same words to other columns.
     """
-    found = _word_hashes(_bytes(text))
-    return _counted(np.concatenate([found, _pair_hashes(found)]), 2 * salt)
+    return _counted(word_columns_by_text([text], salt=salt)[1])
 
 
 def pieces(text: str) -> tuple[Columns, Counts]:
     """The same of its pieces of three to five bytes: within a word, with the blank before and after it."""
-    return _counted(_piece_hashes(_bytes(text))[0], 1)
+    return _counted(piece_columns_by_text([text])[1])
+
+
+def word_columns_by_text(texts: Sequence[str], *, salt: int = 0) -> tuple[Columns, Columns]:
+    """The place of the text and the column of each word of several texts, then those of each word pair: [n], [n]."""
+    codes, lengths = _joined_bytes(texts)
+    found = _word_hashes(codes)
+    owners = _owners(lengths)[_word_starts(codes)]
+    inside = owners[:-1] == owners[1:]
+    hashes = np.concatenate([found, _pair_hashes(found)[inside]])
+    return np.concatenate([owners, owners[:-1][inside]]), _columns(hashes, 2 * salt)
+
+
+def piece_columns_by_text(texts: Sequence[str]) -> tuple[Columns, Columns]:
+    """The place of the text and the column of each piece of several texts: [n], [n]."""
+    codes, lengths = _joined_bytes(texts)
+    hashes, middles = _piece_hashes(codes)
+    return _owners(lengths)[middles], _columns(hashes, 1)
 
 
 def word_columns(text: str, *, salt: int = 0) -> tuple[Columns, Columns]:
@@ -57,7 +75,23 @@ def piece_columns(text: str) -> tuple[Columns, Columns]:
 
 
 def _bytes(text: str) -> NDArray[np.uint8]:
-    return np.frombuffer(text.lower().encode("utf-8", "replace"), dtype=np.uint8)
+    return np.frombuffer(_encoded(text), dtype=np.uint8)
+
+
+def _encoded(text: str) -> bytes:
+    return text.lower().encode("utf-8", "replace")
+
+
+def _joined_bytes(texts: Sequence[str]) -> tuple[NDArray[np.uint8], list[int]]:
+    """The bytes of all texts, a blank after each but the last, so that no n-gram lies in two; the bytes of each text
+    with its blank."""
+    encoded = [_encoded(text) for text in texts]
+    return np.frombuffer(b" ".join(encoded), dtype=np.uint8), [len(each) + 1 for each in encoded]
+
+
+def _owners(lengths: Sequence[int]) -> Columns:
+    """[bytes]: the place of the text that each lies in."""
+    return np.repeat(np.arange(len(lengths)), lengths)
 
 
 def _word_starts(codes: NDArray[np.uint8]) -> NDArray[np.intp]:
@@ -91,30 +125,26 @@ def _piece_hashes(codes: NDArray[np.uint8]) -> tuple[_Words, NDArray[np.int64]]:
         return nothing
     blank = _IS_BLANK[codes]
     codes = np.concatenate([[_SPACE], np.where(blank, _SPACE, codes), [_SPACE]]).astype(np.uint64)
-    is_blank = codes == _SPACE
+    is_letter = codes != _SPACE
+    packed, inside = codes[:-1] << np.uint64(8) | codes[1:], is_letter[1:-1]
     found, middles = [nothing[0]], [nothing[1]]
     for size in _SIZES:
-        many = len(codes) - size + 1
-        if many <= 0:
-            continue
-        packed = np.full(many, size, dtype=np.uint64)
-        inside = np.zeros(many, dtype=bool)
-        for place in range(size):
-            packed = packed << np.uint64(8) | codes[place : place + many]
-            if 0 < place < size - 1:
-                inside |= is_blank[place : place + many]
-        found.append(packed[~inside])
-        middles.append(np.flatnonzero(~inside) + size // 2 - 1)  # a blank was put before the text
+        packed = packed[:-1] << np.uint64(8) | codes[size - 1 :]
+        if size > _SIZES[0]:
+            inside = inside[:-1] & is_letter[size - 2 : -1]
+        places = np.flatnonzero(inside)
+        found.append(packed[places] | np.uint64(size << 8 * size))
+        middles.append(places + size // 2 - 1)  # a blank was put before the text
     return np.concatenate(found), np.concatenate(middles)
 
 
-def _counted(hashes: _Words, salt: int) -> tuple[Columns, Counts]:
-    columns, counts = np.unique(_columns(hashes, salt), return_counts=True)
+def _counted(found: Columns) -> tuple[Columns, Counts]:
+    columns, counts = np.unique(found, return_counts=True)
     return columns, counts.astype(np.float64)
 
 
 def _columns(hashes: _Words, salt: int) -> Columns:
-    return (_mixed(hashes, salt) % np.uint64(COLUMNS)).astype(np.int64)
+    return (_mixed(hashes, salt) & np.uint64(COLUMNS - 1)).astype(np.int64)
 
 
 def _mixed(hashes: _Words, salt: int) -> _Words:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ _SIZES = {"words": 1, "bigrams": 2, "trigrams": 3}
 _TOKEN = re.compile(r"\w+(?:[.,]\d+)*|[.!?\n]")
 _ENDS = frozenset(".!?\n")
 _CONTENT_WORDS = 2  # of a sentence that is looked at
+Floats = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
 
 
@@ -80,38 +82,49 @@ class Overlap:
         self._steps.append(_AgentStep(words, place, called, heard))
         return words
 
-    def features(self) -> list[dict[str, float]]:
-        """By agent step, of NAMES those that are not 0."""
+    def features(self) -> dict[str, Floats]:
+        """By name, [agent steps]: all of NAMES."""
+        steps = self._steps
+        messages, arguments = (
+            np.array([getattr(step, part) for step in steps], dtype=np.int64)
+            for part in ("message", "arguments")
+        )
+        lengths = np.array([len(step.words.ids) for step in steps], dtype=np.int64)
         place = np.repeat(np.arange(len(self._chunks)), [len(chunk) for chunk in self._chunks])
         ids = np.fromiter(chain.from_iterable(self._chunks), np.int64, len(place))
         own = np.array(self._own, dtype=bool)
-        given, said = (_first_chunks(ids, place, who, len(self._numbers)) for who in (~own, own))
-        content = np.array([word not in STOP_WORDS for word in self._numbers], dtype=bool)
-        numeric = np.array([word[0].isdigit() for word in self._numbers], dtype=bool)
-        begun = np.cumsum(np.bincount(given[content], minlength=len(own) + 1))
-        rows: list[dict[str, float]] = [{} for _ in self._steps]
+        found: dict[str, Floats] = {}
         for name, size in _SIZES.items():
             grams = count_grams(ids, place, own, size)
-            for row, step in zip(rows, self._steps, strict=True):
-                row[f"{name}_given"] = share(grams.before_given[step.message], grams.counts[step.message])
-                row[f"{name}_own"] = share(grams.before_own[step.message], grams.counts[step.message])
-                if size == 3 and (total := len(step.words.ids) - 2) > 0:
-                    row["trigrams_within"] = 1 - share(grams.counts[step.message], total)
-        for row, step in zip(rows, self._steps, strict=True):
-            if called := self._chunks[step.arguments]:
-                where = np.unique(called)
-                row["arguments_known"] = float((np.minimum(given, said)[where] < step.arguments).mean())
-            if not step.words.ids:
-                continue
-            mine, names = np.array(step.words.ids), np.array(step.words.names)
-            known = given[mine] < step.message
-            row |= _sentence_shares(np.array(step.words.sentences), known, content[mine])
-            row |= _facts(mine, names, known, numeric[mine])
-            new = np.unique(mine[content[mine] & known & (said[mine] == step.message)])
-            row["context_covered"] = share(len(new), begun[step.message])
-            if step.heard is not None:
-                row["heard_used"] = _share_used(self._chunks[step.heard], mine, content)
-        return rows
+            counts = grams.counts[messages]
+            found[f"{name}_given"] = _shares(grams.before_given[messages], counts)
+            found[f"{name}_own"] = _shares(grams.before_own[messages], counts)
+        found["trigrams_within"] = np.where(lengths > 2, 1 - _shares(counts, lengths - 2), 0.0)
+        words = _Words(
+            given=_first_chunks(ids, place, ~own, len(self._numbers)),
+            said=_first_chunks(ids, place, own, len(self._numbers)),
+            is_content=np.array([word not in STOP_WORDS for word in self._numbers], dtype=bool),
+            is_number=np.array([word[0].isdigit() for word in self._numbers], dtype=bool),
+        )
+        distinct = _DistinctWords(ids, place, len(own), len(self._numbers))
+        first = np.minimum(words.given, words.said)[distinct.ids]
+        known = distinct.count(first < distinct.chunks)
+        found["arguments_known"] = _shares(known[arguments], distinct.counts[arguments])
+        own_words = _OwnWords(
+            ids=np.fromiter(chain.from_iterable(step.words.ids for step in steps), np.int64),
+            sentences=np.fromiter(chain.from_iterable(step.words.sentences for step in steps), np.int64),
+            names=np.fromiter(chain.from_iterable(step.words.names for step in steps), bool),
+            lengths=lengths,
+            messages=messages,
+        )
+        found |= _sentence_shares(own_words, words) | _facts(own_words, words)
+        is_new = words.is_content & (words.given < words.said)
+        begun = np.cumsum(np.bincount(words.given[words.is_content], minlength=len(own) + 1))
+        news = distinct.count(is_new[distinct.ids] & (words.said[distinct.ids] == distinct.chunks))
+        found["context_covered"] = np.where(lengths > 0, _shares(news[messages], begun[messages]), 0.0)
+        heard = [-1 if step.heard is None or not step.words.ids else step.heard for step in steps]
+        found["heard_used"] = _shares_used(heard, messages, distinct, words.is_content)
+        return found
 
     def _add(self, ids: Sequence[int], *, own: bool) -> int:
         self._chunks.append(ids)
@@ -124,20 +137,71 @@ class Overlap:
         return [numbers.setdefault(word, len(numbers)) for word in words]
 
     def _read_message(self, text: str) -> MessageWords:
-        out, numbers = MessageWords(), self._numbers
-        sentence, began = 0, False
+        numbers, ids, sentences, names = self._numbers, list[int](), list[int](), list[bool]()
+        characters = capitals = digits = sentence = 0
+        began = False
         for token in _TOKEN.findall(text):
             if token in _ENDS:
-                sentence, began = sentence + began, False
+                sentence += began
+                began = False
                 continue
-            out.ids.append(numbers.setdefault(token.lower(), len(numbers)))
-            out.sentences.append(sentence)
-            out.names.append(began and token[0].isupper())
-            out.characters += len(token)
-            out.digits += token[0].isdigit()
-            out.capitals += len(token) > 1 and token.isupper()
+            lower = token.lower()
+            ids.append(numbers.setdefault(lower, len(numbers)))
+            sentences.append(sentence)
+            characters += len(token)
+            digits += token[0].isdigit()
+            if lower == token and token.isascii():
+                names.append(False)
+            else:
+                names.append(began and token[0].isupper())
+                capitals += len(token) > 1 and token.isupper()
             began = True
-        return out
+        return MessageWords(ids, sentences, names, characters, capitals, digits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """[words] of a trajectory. given, said: the first chunk of others, and of the agent, that has each; the number of
+    chunks where none has."""
+
+    given: Array
+    said: Array
+    is_content: _Flags
+    is_number: _Flags
+
+
+class _DistinctWords:
+    """chunks, ids: the distinct words of each chunk, ascending. counts: [chunks], how many each has."""
+
+    def __init__(self, ids: Array, place: Array, chunks: int, words: int) -> None:
+        found = np.unique(place * words + ids)
+        self.chunks, self.ids = np.divmod(found, max(1, words))
+        self.counts = np.bincount(self.chunks, minlength=chunks)
+
+    def count(self, chosen: _Flags) -> Array:
+        """[chunks]: how many of the words of each are chosen."""
+        return np.bincount(self.chunks[chosen], minlength=len(self.counts))
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnWords:
+    """[words of all messages]: ids, sentences within the message, names. lengths, messages: [agent steps], how many
+    words each has, and its chunk."""
+
+    ids: Array
+    sentences: Array
+    names: _Flags
+    lengths: Array
+    messages: Array
+
+    @property
+    def steps(self) -> Array:
+        """[words of all messages]: the agent step of each."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    def known(self, words: _Words) -> _Flags:
+        """Whether each was given before its message."""
+        return words.given[self.ids] < np.repeat(self.messages, self.lengths)
 
 
 def share(part: float, total: float) -> float:
@@ -152,32 +216,61 @@ def _first_chunks(ids: Array, place: Array, chosen: _Flags, words: int) -> Array
     return out
 
 
-def _sentence_shares(sentences: Array, known: _Flags, content: _Flags) -> dict[str, float]:
+def _shares(part: NDArray[Any], total: NDArray[Any]) -> Floats:
+    """part / total, elementwise; 0 where total is 0 or less."""
+    return np.where(total > 0, part, 0) / np.where(total > 0, total, 1)
+
+
+def _sentence_shares(own: _OwnWords, words: _Words) -> dict[str, Floats]:
     """The share of given words among the content words; of the message, and over its sentences."""
-    total = np.bincount(sentences, weights=content)
-    long = total >= _CONTENT_WORDS
-    shares = np.bincount(sentences, weights=content & known)[long] / total[long]
-    row = {"content_given": share((content & known).sum(), content.sum())}
-    if len(shares):
-        row["sentence_max"] = float(shares.max())
-        row["sentence_min"] = float(shares.min())
-        row["sentence_mean"] = float(shares.mean())
-        row["sentences_given"] = float((shares == 1).mean())
-        row["sentences_new"] = float((shares < 0.5).mean())
-    return row
+    many, steps, content = len(own.lengths), own.steps, words.is_content[own.ids]
+    known = content & own.known(words)
+    found = {
+        "content_given": _shares(*(np.bincount(steps[some], minlength=many) for some in (known, content)))
+    }
+    widest = int(own.sentences.max(initial=0)) + 1
+    sentences, sentence = np.unique(steps * widest + own.sentences, return_inverse=True)
+    total, given = (np.bincount(sentence[some], minlength=len(sentences)) for some in (content, known))
+    is_long = total >= _CONTENT_WORDS
+    shares, owners = given[is_long] / total[is_long], sentences[is_long] // widest
+    counts = np.bincount(owners, minlength=many)
+    highest, lowest = np.zeros(many), np.ones(many)
+    np.maximum.at(highest, owners, shares)
+    np.minimum.at(lowest, owners, shares)
+    return found | {
+        "sentence_max": highest,
+        "sentence_min": np.where(counts > 0, lowest, 0.0),
+        "sentence_mean": _shares(np.bincount(owners, shares, many), counts),
+        "sentences_given": _shares(np.bincount(owners[shares == 1], minlength=many), counts),
+        "sentences_new": _shares(np.bincount(owners[shares < 0.5], minlength=many), counts),
+    }
 
 
-def _facts(ids: Array, names: _Flags, known: _Flags, numeric: _Flags) -> dict[str, float]:
+def _facts(own: _OwnWords, words: _Words) -> dict[str, Floats]:
     """How many distinct numbers and names were given, and how many were not."""
-    row: dict[str, float] = {}
-    for name, kind in (("numbers", numeric), ("names", names & ~numeric)):
-        row[f"{name}_given"] = len(np.unique(ids[kind & known]))
-        row[f"{name}_new"] = len(np.unique(ids[kind & ~known]))
-    return row
+    many, numbers, known = len(own.lengths), words.is_number[own.ids], own.known(words)
+    found: dict[str, Floats] = {}
+    keys = own.steps * len(words.given) + own.ids
+    for name, kind in (("numbers", numbers), ("names", own.names & ~numbers)):
+        for suffix, which in (("given", known), ("new", ~known)):
+            distinct = np.unique(keys[kind & which]) // max(1, len(words.given))
+            found[f"{name}_{suffix}"] = np.bincount(distinct, minlength=many).astype(np.float64)
+    return found
 
 
-def _share_used(heard: Sequence[int], ids: Array, content: _Flags) -> float:
-    """The share of the content words of `heard` that are among `ids`."""
-    asked = np.unique(np.array(heard, dtype=np.int64))
-    asked = asked[content[asked]]
-    return share(int(np.isin(asked, ids).sum()), len(asked))
+def _shares_used(
+    heard: Sequence[int], messages: Array, distinct: _DistinctWords, is_content: _Flags
+) -> Floats:
+    """[agent steps]: the share of the content words of the chunk `heard` that are in the message; 0 for -1."""
+    ends = np.cumsum(distinct.counts)
+    found = np.zeros(len(heard))
+    for step, (chunk, message) in enumerate(zip(heard, messages.tolist(), strict=True)):
+        if chunk < 0:
+            continue
+        asked, own = (
+            distinct.ids[ends[which] - distinct.counts[which] : ends[which]] for which in (chunk, message)
+        )
+        asked = asked[is_content[asked]]
+        if len(asked):
+            found[step] = np.isin(asked, own, assume_unique=True, kind="sort").sum() / len(asked)
+    return found

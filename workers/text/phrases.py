@@ -1,8 +1,9 @@
 """Named patterns that are counted in what an agent wrote, and in what its tools returned."""
 
+from collections.abc import Mapping
 from itertools import islice
 
-from workers.schema.patterns import TextPattern
+from workers.schema.patterns import TextPattern, TextPatternSet
 
 # In what tools returned. `error_words` is less the times that there was none ("0 errors").
 NO_FAILURE = TextPattern(r"(?i)\b(?:no|0|without|zero)(?: any)? (?:errors?|failures?|failed)\b")
@@ -95,6 +96,19 @@ _STOP_WORDS = (
     "ll,m,re,ve,don",
 )
 STOP_WORDS = frozenset(word for line in _STOP_WORDS for word in line.split(","))
+
+
+class PhraseCounter:
+    """Counts the matches of several patterns in a text; those that match nowhere in it cost next to nothing."""
+
+    def __init__(self, patterns: Mapping[str, TextPattern]) -> None:
+        self._patterns = [*patterns.items()]
+        self._set = TextPatternSet(patterns.values())
+
+    def count(self, text: str, most: int) -> dict[str, int]:
+        """By name, not beyond `most`, of the patterns that match."""
+        found = (self._patterns[place] for place in self._set.found_in(text))
+        return {name: count_matches(pattern, text, most) for name, pattern in found}
 
 
 def count_matches(pattern: TextPattern, text: str, most: int) -> int:

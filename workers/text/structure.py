@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from workers.schema import Step, Trajectory
 from workers.text.overlap import COUNTED, MessageWords, Overlap, share
 from workers.text.overlap import NAMES as _OVERLAP
-from workers.text.phrases import FAILURES, NO_FAILURE, PHRASES, SYMBOLS, count_matches
+from workers.text.phrases import FAILURES, NO_FAILURE, PHRASES, SYMBOLS, PhraseCounter, count_matches
 from workers.text.segments import parts_text
 
 MAX_CHARACTERS = 2**20  # read of each message, reasoning, call and observation
@@ -33,6 +33,9 @@ NAMES: tuple[str, ...] = (
 
 _MOST = 7  # matches, from which a count is 1
 _CLOSED = frozenset(".!?…。！？:;)]}>*`\"'”’")  # the last character of a finished message
+_PLACES = {name: place for place, name in enumerate(NAMES)}
+_COUNTS = [math.log2(1 + count) / math.log2(1 + _MOST) for count in range(_MOST + 1)]
+_PHRASE_COUNTER, _FAILURE_COUNTER = PhraseCounter(PHRASES), PhraseCounter(FAILURES)
 _Row = dict[str, float]
 
 
@@ -41,10 +44,13 @@ def structure(trajectory: Trajectory) -> NDArray[np.float32]:
     reader = _Reader()
     for step in trajectory.steps:
         reader.read(step)
-    for row, overlap in zip(reader.rows, reader.overlap.features(), strict=True):
-        row |= {name: _count(value) if name in COUNTED else value for name, value in overlap.items()}
-    rows = [[row.get(name, 0.0) for name in NAMES] for row in reader.rows]
-    return np.array(rows, dtype=np.float32).reshape(len(rows), len(NAMES))
+    out = np.array([[row.get(name, 0.0) for name in NAMES] for row in reader.rows], dtype=np.float32)
+    out = out.reshape(len(reader.rows), len(NAMES))
+    for name, values in reader.overlap.features().items():
+        if name in COUNTED:
+            values = np.minimum(1.0, np.log2(1 + values) / math.log2(1 + _MOST))
+        out[:, _PLACES[name]] = values
+    return out
 
 
 class _Reader:
@@ -97,7 +103,7 @@ class _Reader:
             "message_repeated": float(has_message and message in self._messages),
         }
         row |= _form(message, words) | self._repeated_calls(calls) | self._failed(calls, seen)
-        row["intent_without_call"] = float(not calls and row["intents"] > 0)
+        row["intent_without_call"] = float(not calls and "intents" in row)
         self.rows.append(row)
         self._messages.add(message)
         self._heard_words, self._heard_failed = 0, False
@@ -132,7 +138,7 @@ class _Reader:
 
 
 def _form(message: str, words: MessageWords) -> _Row:
-    row = {name: _count(count_matches(pattern, message, _MOST)) for name, pattern in PHRASES.items()}
+    row = {name: _count(count) for name, count in _PHRASE_COUNTER.count(message, _MOST).items()}
     row |= {name: _count(sum(map(message.count, symbols))) for name, symbols in SYMBOLS.items()}
     end, total = message.rstrip()[-1:], len(words.ids)
     sentences = words.sentences[-1] + 1 if total else 0
@@ -151,14 +157,14 @@ def _form(message: str, words: MessageWords) -> _Row:
 
 
 def _failures(text: str) -> dict[str, int]:
-    counts = {name: count_matches(pattern, text, _MOST) if text else 0 for name, pattern in FAILURES.items()}
-    if counts["error_words"]:
+    counts = _FAILURE_COUNTER.count(text, _MOST) if text else {}
+    if "error_words" in counts:
         counts["error_words"] = max(0, counts["error_words"] - count_matches(NO_FAILURE, text, _MOST))
     return counts
 
 
-def _count(number: float) -> float:
-    return min(1.0, math.log2(1 + number) / math.log2(1 + _MOST))
+def _count(number: int) -> float:
+    return _COUNTS[min(number, _MOST)]
 
 
 def _length(number: float) -> float:

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from workers.text.ngrams import COLUMNS, pieces, word_columns, words
+from workers.text.ngrams import (
+    COLUMNS,
+    piece_columns_by_text,
+    pieces,
+    word_columns,
+    word_columns_by_text,
+    words,
+)
 
 
 def by_column(found) -> dict[int, float]:
@@ -62,3 +69,33 @@ def test_long_words_and_lone_surrogates_are_read() -> None:
     assert len(word_columns("x" * 100_000)[0]) == 1
     assert by_column(words("a" * 64 + "b")) == by_column(words("a" * 64 + "c"))  # the rest does not count
     assert len(pieces("bad \ud800 text")[0]) > 0
+
+
+@pytest.mark.parametrize("salt", [0, 1])
+def test_texts_together_have_the_columns_that_each_has_alone(salt) -> None:
+    texts = [
+        "",
+        "Hello, world",
+        " ",
+        "a",
+        "x\ty\n",
+        "ΣΑΣ",
+        "Zürich \ud800",
+        "snake_case 12",
+        "",
+        "注文 は 17",
+    ]
+    owners, columns = word_columns_by_text(texts, salt=salt)
+    pieces_owners, pieces_columns = piece_columns_by_text(texts)
+    for place, text in enumerate(texts):
+        found = sorted(columns[owners == place].tolist())
+        assert found == sorted(np.concatenate(word_columns(text, salt=salt)).tolist())
+        alone, counts = pieces(text)
+        assert (
+            sorted(pieces_columns[pieces_owners == place].tolist())
+            == np.repeat(alone, counts.astype(int)).tolist()
+        )
+
+
+def test_no_text_has_no_columns() -> None:
+    assert [len(part) for part in (*word_columns_by_text([]), *piece_columns_by_text([]))] == [0] * 4
