@@ -12,15 +12,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.models.backbones.design_matrix import (
+from workers.models.backbones.hybrid import HybridBackbone
+from workers.models.backbones.linear import LinearBackbone
+from workers.models.backbones.step_entries import (
     FIRST_EMBEDDING,
     FIRST_STRUCTURE,
     PIECES_LENGTH,
     WORDS_LENGTH,
     scaled_channel,
 )
-from workers.models.backbones.hybrid import HybridBackbone
-from workers.models.backbones.linear import LinearBackbone
 from workers.models.cache.embeddings import ChunkCache
 from workers.models.reward_model import RewardModel
 from workers.schema.model_score import ModelScore

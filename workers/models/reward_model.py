@@ -66,6 +66,8 @@ class RewardModel(nn.Module):
     ) -> Outputs:
         """criteria: texts with what they render to; every trajectory is scored by each of them."""
         wanted = criteria or {}
+        if (ends := self.backbone.end_readouts(batch, [*wanted], cache=cache)) is not None:
+            return Outputs(ends.values, None, ends.rewards, ends.criteria, self.aggregation, ends.states)
         read = [*batch, *wanted.values()]
         if isinstance(cache, StateCache):
             both = cache.states(self.backbone, read)

@@ -1,6 +1,6 @@
 """What a backbone makes of a batch, and how values at agent steps become a reward."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -46,6 +46,26 @@ class States:
         """By trajectory: the baseline's row, and those of its steps."""
         rows = self.flat.split([1 + count for count in self.counts])
         return [(row[0], row[1:]) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class EndReadouts:
+    """What heads read at the ends of trajectories. K is the number of heads, 1 where all are the same.
+
+    offset: [K], before the first step. rewards: [trajectories, K]. criteria: by name, [trajectories, K]. states:
+    [trajectories, width], without gradients.
+    """
+
+    offset: Tensor
+    rewards: Tensor
+    criteria: Mapping[str, Tensor]
+    states: Tensor
+
+    @property
+    def values(self) -> States:
+        """As if each trajectory had one step."""
+        flat = torch.stack([self.offset.expand_as(self.rewards), self.rewards], 1).flatten(0, 1)
+        return States(flat, (1,) * len(self.rewards), (0,) * len(self.rewards))
 
 
 def join(parts: Sequence[tuple[Tensor, Tensor]], cached: Sequence[int] = ()) -> States:

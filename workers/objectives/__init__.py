@@ -157,13 +157,15 @@ class ObjectiveBatch:
 class Objective(nn.Module, ABC):
     """A loss, with the parameters it learns next to the model (thresholds, reliabilities).
 
-    kinds: the record types it learns from. joint_weight: in `joint`, unless the recipe sets another.
+    kinds: the record types it learns from. joint_weight: in `joint`, unless the recipe sets another. reads_steps:
+    whether it reads more of a trajectory than its reward and its scores by criteria.
     """
 
     name: ClassVar[str]
     kinds: ClassVar[tuple[type, ...]]
     joint_weight: ClassVar[float] = 1.0
     reward_from: ClassVar[RewardFrom] = "scalar"
+    reads_steps: ClassVar[bool] = True
 
     def __init__(self, recipe: Recipe, examples: Sequence[Example]) -> None:
         super().__init__()
@@ -214,7 +216,15 @@ def collect(records: Iterable[FeedbackRecord], renderer: Renderer, recipe: Recip
     examples, index_by_hash, index_by_key = Examples(), dict[str, int](), dict[bytes, int]()
     objectives = [objective_class(name) for name in components(recipe)]
 
+    index_by_identity: dict[int, tuple[Trajectory, int]] = {}  # hashing takes longer than all else here
+
     def trajectory_index(trajectory: Trajectory) -> int:
+        known = index_by_identity.get(id(trajectory))
+        if known is None:
+            known = index_by_identity[id(trajectory)] = trajectory, rendered_index(trajectory)
+        return known[1]
+
+    def rendered_index(trajectory: Trajectory) -> int:
         content_hash = trajectory.content_hash
         if content_hash not in index_by_hash:
             rendered = renderer.render(trajectory)

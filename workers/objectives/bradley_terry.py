@@ -105,6 +105,7 @@ class BradleyTerry(Objective):
 
     name = "bradley_terry"
     kinds = (PreferenceRecord,)
+    reads_steps = False
 
     def __init__(self, recipe: Recipe, examples: Sequence[Example]) -> None:
         super().__init__(recipe, examples)

@@ -30,6 +30,7 @@ def one_class(examples: Sequence[Example]) -> str | None:
 class Outcome(Objective):
     name = "outcome"
     kinds = (OutcomeRecord,)
+    reads_steps = False
 
     @classmethod
     def validate_dataset(cls, examples: Sequence[Example]) -> str | None:

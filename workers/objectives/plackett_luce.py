@@ -58,6 +58,7 @@ def block_log_probability(block: Tensor, rest: Tensor) -> Tensor:
 class PlackettLuce(Objective):
     name = "plackett_luce"
     kinds = (RankingRecord,)
+    reads_steps = False
 
     def __init__(self, recipe: Recipe, examples: Sequence[object]) -> None:
         super().__init__(recipe, ())

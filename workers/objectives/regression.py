@@ -40,6 +40,7 @@ class Regression(Objective):
 
     name = "regression"
     kinds = (RatingRecord, ScoreRecord)
+    reads_steps = False
 
     def __init__(self, recipe: Recipe, examples: Sequence[Example]) -> None:
         super().__init__(recipe, examples)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from workers.errors import RewardError
+from workers.models.backbones.design_matrix import DesignMatrix
 from workers.models.backbones.linear import LinearBackbone
 from workers.objectives import Examples
 from workers.schema.task_folds import task_folds
@@ -79,6 +80,13 @@ class ConvexTrainer(Training):
         return backbone
 
     @property
+    def end_cache(self) -> DesignMatrix:
+        """The rows that are fitted: of trajectories where losses read nothing else, of steps otherwise."""
+        matrix = self.cache
+        assert isinstance(matrix, DesignMatrix)
+        return matrix if self.module.reads_steps or not self.backbone.cumulative else matrix.sums
+
+    @property
     def plan(self) -> str:
         """For the log."""
         return f"at most {_STEPS} steps of L-BFGS, after the choice of a ridge penalty"
@@ -90,7 +98,7 @@ class ConvexTrainer(Training):
             self.cache = self.model.new_cache(0)
         rendered = [*self.examples.rendered, *self.module.criteria.values(), *self.validation.rendered]
         self.limits.run_encoding(self._encode_ahead(rendered), self.report)
-        self.backbone.prepare_with(self.examples.rendered, self.cache)
+        self.backbone.prepare_with(self.examples.rendered, self.end_cache)
         self.module.double().train()
         drawn = self.module.bootstrap
         try:
@@ -109,14 +117,14 @@ class ConvexTrainer(Training):
 
     def _encode_ahead(self, rendered: Sequence[Any]) -> Iterator[int]:
         """Raises RewardError where memory will not do."""
-        for done in self.model.encode_ahead(rendered, self.cache):
+        for done in self.model.encode_ahead(rendered, self.end_cache):
             # A comparison has two trajectories; longer rankings are few.
-            check_memory(self.cache, rendered, self.backbone.readout, 2 * _MOST_CHOOSING)
+            check_memory(self.end_cache, rendered, self.backbone.readout, 2 * _MOST_CHOOSING)
             yield done
 
     def _fit_and_draw(self, drawn: Tensor) -> None:
         """drawn: the bootstrap samples of the heads. Raises _BudgetReached, with the best weights so far."""
-        self.module.bootstrap = torch.ones_like(drawn)
+        self.module.bootstrap = torch.ones_like(drawn[:, :1])  # for all heads, which are the same so far
         begun, weight = self._values(), self.backbone.embedding_weight
         try:
             self.penalty = self.penalty or self._choose_penalty()
@@ -129,11 +137,15 @@ class ConvexTrainer(Training):
         variance, self.backbone.embedding_weight = self.penalty.variance, self.penalty.embedding_weight
         self._set_prior(self.penalty.factor)
         self.backbone.penalty = 1 / variance
+        self.report(
+            message=f"fitting {len(self.backbone.columns):,} features to {len(self.examples):,} examples"
+        )
         self._fit(range(len(self.examples)), variance, _STEPS, _TOLERANCE, is_last=True)
         if drawn.shape[1] > 1:
-            LaplaceDraws(self.module, self.backbone, variance, self.seed, self.cache, self._check).draw_heads(
-                drawn
-            )
+            self.report(message=f"drawing {drawn.shape[1]} heads from the posterior")
+            LaplaceDraws(
+                self.module, self.backbone, variance, self.seed, self.end_cache, self._check
+            ).draw_heads(drawn)
 
     def _set_prior(self, factor: float) -> None:
         """The mean of the weights' prior, for the embedding weight that the backbone has."""
@@ -173,7 +185,7 @@ class ConvexTrainer(Training):
             nonlocal best
             self._check(has_budget=not is_last or self.step >= _LEAST_STEPS)
             optimiser.zero_grad()
-            value: Tensor = self.module(chosen, len(indices), self.cache) + self._ridge_term(ridge)
+            value: Tensor = self.module(chosen, len(indices), self.end_cache) + self._ridge_term(ridge)
             value.backward()
             if is_last:
                 reached = float(value.detach())
@@ -219,6 +231,10 @@ class ConvexTrainer(Training):
         task = [self.examples.items[index].task for index in indices]
         if len(set(task)) < _FEWEST_TASKS:
             return ChosenPenalty(DEFAULT_VARIANCE, backbone.embedding_weight)
+        self.report(
+            message=f"choosing a ridge penalty by {_FOLDS} folds over the tasks of {len(indices):,} of "
+            f"{len(self.examples):,} examples"
+        )
         fold_of = task_folds(task, _FOLDS)
         folds = [
             [index for index, own in zip(indices, fold_of, strict=True) if own == fold]
@@ -292,7 +308,7 @@ class ConvexTrainer(Training):
 
     def _validation(self, examples: Examples, indices: Sequence[int]) -> tuple[dict[str, float], Tensor]:
         """Metrics, and what each record adds to the loss."""
-        found = self.module.validation_values(examples, indices, self.cache)
+        found = self.module.validation_values(examples, indices, self.end_cache)
         self.module.train()
         return self.module.validation_metrics([found])
 

@@ -22,7 +22,7 @@ def fit_bytes(matrix: DesignMatrix, items: Sequence[StepTexts], readout: Readout
 
     choosing_items: how many of them the penalty is chosen on, at most.
     """
-    entries = matrix.entries_per_step * sum(len(item.agent_texts) for item in items)
+    entries = matrix.expected_entries(items)
     of_folds = min(1.0, choosing_items / max(1, len(items)))
     weights = min(entries, matrix.width) * readout.outputs
     per_weight = _WEIGHT_BYTES + (_DEVIATION_BYTES * readout.heads if readout.heads > 1 else 0)

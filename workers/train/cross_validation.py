@@ -153,7 +153,9 @@ class CrossValidation:
         validation = collect(validation_records, renderer, self.recipe)
         trainer = self._trained(self.recipe, training, validation, self._reliabilities(training, validation))
         # In the precision of training: a measurement of the recipe, not the model that will be served.
-        reward = reward_statistics(score_rendered(trainer.model, training.rendered, cache=self.cache).raw)
+        reward = reward_statistics(
+            score_rendered(trainer.model, training.rendered, cache=trainer.end_cache).raw
+        )
         manifest = {"criterion": self.recipe.criterion, "criteria": training.criteria, "reward": reward}
         model = LoadedModel(trainer.model, manifest)
         model.renderer = self.renderer or model.renderer
@@ -167,9 +169,10 @@ class CrossValidation:
         def train_and_score(
             examples: Examples, known: Mapping[str, float], name: str, indices: Sequence[int]
         ) -> Sequence[float]:
-            model = self._trained(recipe, examples, validation, known, report=no_report).model
+            trainer = self._trained(recipe, examples, validation, known, report=no_report)
             rendered = [examples.rendered[index] for index in indices]
-            rewards: list[float] = score_rendered(model, rendered, cache=self.cache).raw.tolist()
+            scores = score_rendered(trainer.model, rendered, cache=trainer.end_cache)
+            rewards: list[float] = scores.raw.tolist()
             return rewards
 
         return estimate_reliabilities(training, recipe, train_and_score, seed=self.seed)

@@ -122,6 +122,11 @@ class MultiObjectiveModule(nn.Module):
         assert isinstance(objective, Objective)
         return objective
 
+    @property
+    def reads_steps(self) -> bool:
+        """Whether a loss depends on more of a trajectory than its reward and its scores by criteria."""
+        return any(self.objective(name).reads_steps for name in self.parts)
+
     def reliabilities(self) -> dict[str, float] | None:
         """By annotator, where they are learnt."""
         objective = dict(self.parts.items()).get("bradley_terry")

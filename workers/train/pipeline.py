@@ -185,10 +185,11 @@ class TrainingPipeline:
         if model is None:
             return {}
         model.backbone.finish_training()
-        scores = score_rendered(model, training.rendered, cache=trainer.cache)
+        self.events(message=f"scoring {len(training.rendered):,} training trajectories")
+        scores = score_rendered(model, training.rendered, cache=trainer.end_cache)
         reward = reward_statistics(scores.raw)
         validation = self._examples(splits["validation"])
-        validation_scores = score_rendered(model, validation.rendered, cache=trainer.cache)
+        validation_scores = score_rendered(model, validation.rendered, cache=trainer.end_cache)
         detector = OodDetector.fit(scores.ends, validation_scores.ends)
         self._save(trainer.module, model, training, reward, scores, detector)
         report = self._evaluate(splits, trainer)
@@ -242,7 +243,7 @@ class TrainingPipeline:
 
             def score(trajectories: Sequence[Trajectory]) -> list[float]:
                 rendered = [renderer.render(trajectory) for trajectory in trajectories]
-                rewards: list[float] = score_rendered(model, rendered, cache=first.cache).raw.tolist()
+                rewards: list[float] = score_rendered(model, rendered, cache=first.end_cache).raw.tolist()
                 return rewards
 
             records = hard_negatives(splits["train"], self.recipe, score, seed=self.config.seed)
@@ -299,7 +300,9 @@ class TrainingPipeline:
             )
             cache = trainer.cache
             rendered = [examples.rendered[index] for index in indices]
-            rewards: list[float] = score_rendered(trainer.model, rendered, cache=cache).raw.tolist()
+            rewards: list[float] = score_rendered(
+                trainer.model, rendered, cache=trainer.end_cache
+            ).raw.tolist()
             return rewards
 
         found = estimate_reliabilities(training, recipe, train_and_score, seed=self.config.seed)

@@ -26,3 +26,8 @@ class Training:
     losses: list[float] = field(default_factory=list)
     step: int = 0
     elapsed: float = 0.0
+
+    @property
+    def end_cache(self) -> Any:
+        """The cache for what is read at the ends of trajectories alone: rewards and states there."""
+        return self.cache

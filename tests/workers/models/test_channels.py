@@ -7,7 +7,8 @@ from tests.workers.conftest import preference
 from workers.errors import RewardError
 from workers.models import build, load
 from workers.models.backbones.channels import is_in_channels
-from workers.models.backbones.design_matrix import FIRST_EMBEDDING, FIRST_STRUCTURE, DesignMatrix
+from workers.models.backbones.design_matrix import DesignMatrix
+from workers.models.backbones.step_entries import FIRST_EMBEDDING, FIRST_STRUCTURE
 from workers.schema.recipe import parse_recipe
 from workers.schema.recipe_help import CHANNELS
 from workers.schema.recipe_keys import parse_new_recipe

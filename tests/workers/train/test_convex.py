@@ -14,7 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from tests.workers.conftest import trajectory
 from workers.errors import RewardError
 from workers.models import Lineage, load, renderer_of, save
-from workers.models.backbones.design_matrix import FIRST_STRUCTURE, STRUCTURE_SCALE, UNSEEN, DesignMatrix
+from workers.models.backbones.design_matrix import UNSEEN, DesignMatrix
+from workers.models.backbones.step_entries import FIRST_STRUCTURE, STRUCTURE_SCALE
 from workers.objectives import Examples, collect, collect_training
 from workers.schema import OutcomeRecord, PreferenceRecord, Text, TokenIds, write_records
 from workers.schema.recipe import parse_recipe, recipe_to_dict
@@ -169,8 +170,9 @@ class TestFit:
         dice = np.random.default_rng(0)
         coin = [msgspec.structs.replace(record, choice=str(dice.choice(["a", "b"]))) for record in noisy(150)]
         _, said = fitted(coin, variance=None)
-        chosen = [event["message"] for event in said if "message" in event]
-        assert chosen[0].startswith(f"ridge penalty {1 / convex.VARIANCES[0]:g}, ")
+        messages = [event["message"] for event in said if "message" in event]
+        assert messages[0] == "choosing a ridge penalty by 3 folds over the tasks of 150 of 150 examples"
+        assert messages[1].startswith(f"ridge penalty {1 / convex.VARIANCES[0]:g}, ")
         rule = [
             record
             for record in noisy(400, tasks=60)
@@ -258,8 +260,8 @@ class TestLimits:
     def test_too_little_memory_is_refused_with_what_it_would_take(self, monkeypatch) -> None:
         trainer, _ = prepared(noisy(10))
         trainer.run()
-        needed = fit_bytes(trainer.cache, trainer.examples.rendered, trainer.backbone.readout, 10_000)
-        rows = trainer.backbone.design_rows(trainer.examples.rendered, trainer.cache).matrix
+        needed = fit_bytes(trainer.end_cache, trainer.examples.rendered, trainer.backbone.readout, 10_000)
+        rows = trainer.backbone.design_rows(trainer.examples.rendered, trainer.end_cache).matrix
         assert 62 * rows.nnz < needed < 62 * rows.nnz + 300 * rows.nnz
         monkeypatch.setattr(convex_memory, "memory_bytes", lambda: needed)
         with pytest.raises(RewardError, match=r"needs about .* GB of memory, .* fewer or shorter traj"):

@@ -11,10 +11,10 @@ from tests.workers.conftest import preference, trajectory
 from workers.errors import RewardError
 from workers.models import ChunkCache, build, load, renderer_of
 from workers.models.backbones import chunk_encoder
-from workers.models.backbones.design_matrix import FIRST_EMBEDDING
 from workers.models.backbones.encoder import encode
 from workers.models.backbones.hybrid import HybridBackbone
 from workers.models.backbones.layer_encoder import middle_layer
+from workers.models.backbones.step_entries import FIRST_EMBEDDING
 from workers.models.reasons import attribute
 from workers.objectives import Examples, collect_training
 from workers.schema import PreferenceRecord, Text

@@ -10,7 +10,7 @@ import torch
 from tests.workers.conftest import preference
 from workers.errors import RewardError
 from workers.models import load
-from workers.models.backbones import design_matrix
+from workers.models.backbones import step_entries
 from workers.schema import OutcomeRecord
 from workers.schema.builtin_recipes import builtin_recipes, searched_recipe
 from workers.schema.recipe import CONVEX, parse_recipe
@@ -220,9 +220,11 @@ class TestRun:
 
     def test_folds_of_the_linear_candidate_read_each_text_once(self, make_search, monkeypatch) -> None:
         read: list[tuple[str, str]] = []
-        features = design_matrix.text_features
+        entries = step_entries.text_entries
         monkeypatch.setattr(
-            design_matrix, "text_features", lambda *texts: (read.append(texts), features(*texts))[1]
+            step_entries,
+            "text_entries",
+            lambda *texts: (read.extend(zip(*texts, strict=True)), entries(*texts))[1],
         )
         make_search()[0].run()
         assert len(read) == len(set(read)) == 10

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from workers.models.heads import Heads
-from workers.models.states import States
+from workers.models.states import EndReadouts, States
 from workers.text import Rendered, Renderer
 
 
@@ -35,6 +35,13 @@ class Backbone(nn.Module, ABC):
     @abstractmethod
     def states(self, batch: Sequence[Any], *, cache: Any = None) -> States:
         """States of width `width`, whatever is in the batch next to it. cache: kept by the caller, see `new_cache`."""
+
+    def end_readouts(
+        self, batch: Sequence[Any], criteria: Sequence[str], *, cache: Any = None
+    ) -> EndReadouts | None:
+        """What heads would read at the ends of trajectories, by a cache that has nothing of the steps before; None
+        where the states of all steps are needed. criteria: names of those that are asked for."""
+        return None
 
     @abstractmethod
     def cost(self, batch: Sequence[Any]) -> int:

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.models.backbones.design_matrix import FIRST_EMBEDDING, FIRST_STRUCTURE
+from workers.models.backbones.step_entries import FIRST_EMBEDDING, FIRST_STRUCTURE
 from workers.schema.recipe_help import CHANNELS, Channel
 from workers.text import STRUCTURE
 from workers.text.ngrams import COLUMNS

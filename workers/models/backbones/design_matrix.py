@@ -1,6 +1,6 @@
 """The features of a linear model: a sparse matrix with a row for each agent step, kept for the passes of a fit."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,42 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from workers.text import STRUCTURE, StepTexts
-from workers.text.ngrams import COLUMNS, pieces, words
+from workers.models.backbones.step_entries import (
+    FIRST_EMBEDDING,
+    FIRST_STRUCTURE,
+    STRUCTURE_SCALE,
+    Entries,
+    EntryValues,
+    Floats,
+    item_entries,
+)
+from workers.text import StepTexts
 
-Floats = NDArray[np.float64]
-EntryValues = NDArray[np.float32]  # a weight times one is added up in float64
-# The length of a channel's part of a step: the larger, the less the ridge penalty holds its weights back. Structure is
-# multiplied by STRUCTURE_SCALE as it is: how much of it there is, is what it tells.
-WORDS_LENGTH, PIECES_LENGTH, OBSERVATION_LENGTH, STRUCTURE_SCALE = 0.5, 0.5, 0.25, 0.7
-FIRST_STRUCTURE = 3 * COLUMNS
-FIRST_EMBEDDING = FIRST_STRUCTURE + len(STRUCTURE)
-_STRUCTURE_COLUMNS = np.arange(FIRST_STRUCTURE, FIRST_EMBEDDING, dtype=np.int32)
 UNSEEN = 4096  # columns for features that training never had
 _BATCHES = 4  # kept as matrices of their own
-
-
-def text_features(agent_text: str, observation: str) -> tuple[NDArray[np.int32], EntryValues]:
-    """columns, values: [entries] of what the agent wrote at a step, and what its calls gave back."""
-    channels = [
-        _channel(*words(agent_text), 0, WORDS_LENGTH),
-        _channel(*pieces(agent_text), COLUMNS, PIECES_LENGTH),
-        *([_channel(*words(observation, salt=1), 2 * COLUMNS, OBSERVATION_LENGTH)] if observation else []),
-    ]
-    columns, values = (np.concatenate(parts) for parts in zip(*channels, strict=True))
-    return columns, values.astype(np.float32)
-
-
-def _channel(
-    columns: NDArray[np.int64], counts: Floats, first: int, length: float
-) -> tuple[NDArray[np.int32], Floats]:
-    return (columns + first).astype(np.int32), scaled_channel(counts, length)
-
-
-def scaled_channel(counts: Floats, length: float) -> Floats:
-    values = np.log1p(counts)
-    norm = float(np.sqrt(values @ values))
-    return values * (length / norm if norm else 0.0)
+# Up to here the rows of steps that are summed are kept, for fits and scores that need them; beyond, they are not.
+MOST_STEP_ENTRIES = 30_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +37,13 @@ class DesignRows:
     known: NDArray[np.int64]
 
 
+def column_places(known: NDArray[np.int64], width: int) -> NDArray[np.int32]:
+    """[width]: the place of each column among the known ones, -1 for the others."""
+    places = np.full(width, -1, dtype=np.int32)
+    places[known] = np.arange(len(known))
+    return places
+
+
 class DesignMatrix:
     """The features of items, kept for the many passes of a fit, and for the fits of several models.
 
@@ -67,8 +53,9 @@ class DesignMatrix:
     def __init__(self, width: int = FIRST_EMBEDDING) -> None:
         self.width = width
         self._first: dict[bytes, int] = {}
-        self._steps = 0
-        # Of all steps, one after another; in several parts until they are read.
+        self._rows = 0
+        self._sums: SummedMatrix | None = None
+        # Of all rows, one after another; in several parts until they are read.
         self._columns: list[NDArray[np.int32]] = []
         self._values: list[EntryValues] = []
         self._lengths: list[NDArray[np.int64]] = []
@@ -76,35 +63,50 @@ class DesignMatrix:
         self._chosen: dict[tuple[int, tuple[bytes, ...]], DesignRows] = {}
 
     def add(self, batch: Sequence[StepTexts]) -> None:
-        columns, values, lengths = [], [], []
-        by_text: dict[tuple[str, str], tuple[NDArray[np.int32], EntryValues]] = {}
-        new = {item.key: item for item in batch if item.key not in self._first}
-        embedding_columns = np.arange(FIRST_EMBEDDING, self.width, dtype=np.int32)
-        for item, embeddings in zip(new.values(), self.embeddings(list(new.values())), strict=True):
-            self._first[item.key] = self._steps
-            self._steps += len(item.agent_texts)
-            self._structure.append(item.structure.astype(np.float64) * STRUCTURE_SCALE)
-            texts_by_step = zip(item.agent_texts, item.observations, strict=True)
-            for texts, structure, embedding in zip(texts_by_step, item.structure, embeddings, strict=True):
-                if texts not in by_text:
-                    by_text[texts] = text_features(*texts)
-                text_columns, text_values = by_text[texts]
-                columns += [text_columns, _STRUCTURE_COLUMNS, embedding_columns]
-                values += [
-                    text_values,
-                    (structure * STRUCTURE_SCALE).astype(np.float32),
-                    embedding.astype(np.float32),
-                ]
-                lengths.append(len(text_columns) + len(structure) + len(embedding))
-        if lengths:
-            self._columns.append(np.concatenate(columns))
-            self._values.append(np.concatenate(values))
-            self._lengths.append(np.array(lengths))
+        new = list({item.key: item for item in batch if item.key not in self._first}.values())
+        if not new:
+            return
+        entries, structure = self.read(new)
+        for item in new:
+            self._first[item.key] = self._rows
+            self._rows += self.row_count(item)
+        self._structure.append(structure)
+        self._columns.append(entries.columns)
+        self._values.append(entries.values)
+        self._lengths.append(entries.lengths)
+
+    def read(self, items: Sequence[StepTexts]) -> tuple[Entries, Floats]:
+        """The rows of these items, whether they are kept or not, and the structure of each row."""
+        structure = np.concatenate([item.structure for item in items]).astype(np.float64) * STRUCTURE_SCALE
+        dense = np.concatenate([structure, np.concatenate([*self.embeddings(items)])], 1)
+        return item_entries(items).with_dense(dense, FIRST_STRUCTURE), structure
+
+    def row_count(self, item: StepTexts) -> int:
+        return len(item.agent_texts)
+
+    def has(self, items: Iterable[StepTexts]) -> bool:
+        """Whether the rows of all of them are kept."""
+        return all(item.key in self._first for item in items)
 
     @property
-    def entries_per_step(self) -> float:
-        """The mean over the steps so far; 0 before the first."""
-        return sum(map(len, self._columns)) / max(1, self._steps)
+    def entries(self) -> int:
+        """How many are kept."""
+        return sum(map(len, self._columns))
+
+    def expected_entries(self, items: Iterable[StepTexts]) -> float:
+        """How many these have, by the mean over the rows that are kept; 0 before the first."""
+        return self.entries / max(1, self._rows) * sum(map(self.row_count, items))
+
+    @property
+    def sums(self) -> "SummedMatrix":
+        """The same features of whole trajectories."""
+        if self._sums is None:
+            self._sums = SummedMatrix(self)
+        return self._sums
+
+    def embed_ahead(self, batch: Sequence[Any]) -> Iterator[int]:
+        """Fill the cache that `embeddings` reads; how much is done, now and then."""
+        return iter(())
 
     def embeddings(self, batch: Sequence[Any]) -> Iterable[Floats]:
         """By item, [steps, width - FIRST_EMBEDDING]: what stands in the columns after the structure."""
@@ -112,7 +114,7 @@ class DesignMatrix:
 
     def columns(self, batch: Sequence[StepTexts]) -> NDArray[np.int64]:
         """The features that these have, ascending."""
-        entries, _ = self._of(batch)
+        entries, _ = self.rows_of(batch)
         return np.unique(entries.columns).astype(np.int64)
 
     def rows(
@@ -120,22 +122,23 @@ class DesignMatrix:
         batch: Sequence[StepTexts],
         known: NDArray[np.int64],
         is_read: NDArray[np.bool_] | None = None,
+        places: NDArray[np.int32] | None = None,
     ) -> DesignRows:
         """Of these items, in this order; what is not there yet is added. known: the features of the model, ascending.
         is_read: [width], the columns that the model reads, all for None; others are not among the unseen features.
+        places: `column_places` of the known features, where the caller has kept them.
 
         The last few batches are kept as they are.
         """
         name = (id(known), tuple(item.key for item in batch))
         kept = self._chosen.get(name)
         if kept is None or kept.known is not known:
-            entries, structure = self._of(batch)
-            place = np.full(self.width, -1, dtype=np.int32)
-            place[known] = np.arange(len(known))
-            known_columns = place[entries.columns]
+            entries, structure = self.rows_of(batch)
+            places = column_places(known, self.width) if places is None else places
+            known_columns = places[entries.columns]
             is_known = known_columns >= 0
             is_unseen = ~is_known if is_read is None else ~is_known & is_read[entries.columns]
-            counts = tuple(len(item.agent_texts) for item in batch)
+            counts = tuple(self.row_count(item) for item in batch)
             kept = DesignRows(
                 entries.matrix(is_known, known_columns, len(known)),
                 entries.matrix(is_unseen, entries.columns % UNSEEN, UNSEEN),
@@ -148,7 +151,8 @@ class DesignMatrix:
             self._chosen[name] = kept
         return kept
 
-    def _of(self, batch: Sequence[StepTexts]) -> "tuple[_Entries, Floats]":
+    def rows_of(self, batch: Sequence[StepTexts]) -> tuple[Entries, Floats]:
+        """The rows of these items, in this order, and the structure of each; what is not there yet is added."""
         self.add(batch)
         for parts in (self._columns, self._values, self._lengths, self._structure):
             if len(parts) > 1:  # one kind after the other: both copies of all would be twice the memory
@@ -156,39 +160,44 @@ class DesignMatrix:
         firsts = [self._first[item.key] for item in batch]
         steps = np.concatenate(
             [
-                np.arange(first, first + len(item.agent_texts))
+                np.arange(first, first + self.row_count(item))
                 for first, item in zip(firsts, batch, strict=True)
             ]
         )
-        entries = _Entries(self._columns[0], self._values[0], self._lengths[0])
+        entries = Entries(self._columns[0], self._values[0], self._lengths[0])
         return entries.of(steps), self._structure[0][steps]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entries:
-    """A sparse matrix. lengths: [steps], how many of the columns and values each step has, one step after another."""
+class SummedMatrix(DesignMatrix):
+    """A design matrix with one row for each item, the sum over its steps: all that a linear model needs where only
+    rewards at the ends of trajectories are read.
 
-    columns: NDArray[np.int32]
-    values: EntryValues
-    lengths: NDArray[np.int64]
+    Steps have many words and all of structure in common, so that a fit goes through a fraction of the entries. steps:
+    the rows that are summed.
+    """
 
-    def of(self, steps: NDArray[np.int64]) -> "_Entries":
-        if len(steps) == len(self.lengths) and bool((np.diff(steps) == 1).all()):
-            return self
-        starts = np.concatenate([[0], self.lengths.cumsum()])[steps]
-        lengths = self.lengths[steps]
-        firsts = np.concatenate([[0], lengths.cumsum()[:-1]])
-        place = np.repeat(starts - firsts, lengths) + np.arange(lengths.sum())
-        return _Entries(self.columns[place], self.values[place], lengths)
+    def __init__(self, steps: DesignMatrix) -> None:
+        super().__init__(steps.width)
+        self.steps = steps
 
-    def matrix(self, chosen: NDArray[np.bool_], columns: NDArray[np.int32], width: int) -> sparse.csr_matrix:
-        """[steps, width] of the chosen entries, in these columns; float64, which products need not convert then."""
-        ends, values = np.concatenate([[0], self.lengths.cumsum()]), self.values
-        shape = len(self.lengths), width
-        if not chosen.any():
-            return sparse.csr_matrix(shape)
-        if not chosen.all():
-            before = np.zeros(len(chosen) + 1, dtype=np.min_scalar_type(-len(chosen)))  # signed, and no wider
-            np.cumsum(chosen, out=before[1:])
-            ends, values, columns = before[ends], values[chosen], columns[chosen]
-        return sparse.csr_matrix((values.astype(np.float64), columns, ends), shape=shape)
+    def row_count(self, item: StepTexts) -> int:
+        return 1
+
+    def embed_ahead(self, batch: Sequence[Any]) -> Iterator[int]:
+        return self.steps.embed_ahead(batch)
+
+    def read(self, items: Sequence[StepTexts]) -> tuple[Entries, Floats]:
+        is_kept = self.steps.has(items) or self.steps.entries < MOST_STEP_ENTRIES
+        entries, structure = self.steps.rows_of(items) if is_kept else self.steps.read(items)
+        counts = [len(item.agent_texts) for item in items]
+        ends = np.concatenate([[0], np.cumsum(entries.lengths)])[np.concatenate([[0], np.cumsum(counts)])]
+        matrix = sparse.csr_matrix(
+            (entries.values.astype(np.float64), entries.columns.copy(), ends), (len(items), self.width)
+        )
+        matrix.sum_duplicates()
+        summed = Entries(
+            matrix.indices.astype(np.int32, copy=False),
+            matrix.data.astype(np.float32),
+            np.diff(matrix.indptr).astype(np.int64),
+        )
+        return summed, np.add.reduceat(structure, np.concatenate([[0], np.cumsum(counts)])[:-1])

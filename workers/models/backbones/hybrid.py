@@ -19,11 +19,12 @@ from torch import Tensor, nn
 from workers.errors import RewardError
 from workers.models.backbones.base import Backbone
 from workers.models.backbones.chunk_encoder import EmbeddingCache, embed_ahead, embed_chunks, hidden_size
-from workers.models.backbones.design_matrix import FIRST_EMBEDDING, DesignMatrix, Floats
+from workers.models.backbones.design_matrix import DesignMatrix
 from workers.models.backbones.layer_encoder import LayerEncoder, middle_layer
 from workers.models.backbones.linear import LinearBackbone, Readout
+from workers.models.backbones.step_entries import FIRST_EMBEDDING, Floats
 from workers.models.cache.embeddings import ChunkCache
-from workers.text import HybridRenderer, HybridTexts, StepTexts
+from workers.text import HybridRenderer, HybridTexts
 
 _WEIGHTS = (0.0, 1.0, 2.0)
 _SERVED_BYTES = 64 * 1024**2  # where no one keeps a cache: of one batch
@@ -72,11 +73,6 @@ class HybridBackbone(LinearBackbone):
 
     def new_cache(self, max_bytes: int) -> "HybridMatrix":
         return HybridMatrix(self, ChunkCache(max_bytes or _SERVED_BYTES))
-
-    def encode_ahead(self, batch: Sequence[StepTexts], cache: DesignMatrix) -> Iterator[int]:
-        assert isinstance(cache, HybridMatrix)
-        yield from cache.embed_ahead(batch)
-        yield from super().encode_ahead(batch, cache)
 
     def scaled(self, weights: Tensor) -> Tensor:
         return self._times_embeddings(weights, self.embedding_weight)

@@ -20,9 +20,16 @@ from torch import Tensor, nn
 
 from workers.models.backbones.base import Backbone
 from workers.models.backbones.channels import is_in_channels, read_columns
-from workers.models.backbones.design_matrix import UNSEEN, DesignMatrix, DesignRows, Floats
+from workers.models.backbones.design_matrix import (
+    UNSEEN,
+    DesignMatrix,
+    DesignRows,
+    SummedMatrix,
+    column_places,
+)
+from workers.models.backbones.step_entries import Floats
 from workers.models.heads import Heads, NamedCriteria
-from workers.models.states import States
+from workers.models.states import EndReadouts, States
 from workers.schema.recipe_help import Channel
 from workers.text import STRUCTURE, StepTextRenderer, StepTexts
 
@@ -101,6 +108,7 @@ class LinearBackbone(Backbone):
             "deviations", torch.zeros(count, readout.heads, readout.outputs, dtype=torch.double)
         )
         self.known = columns.numpy()
+        self._places = np.empty(0, dtype=np.int32)  # made when they are first needed
 
     def set_heads(self, heads: Heads) -> None:
         """Each picks out its own numbers of a state."""
@@ -163,6 +171,7 @@ class LinearBackbone(Backbone):
         return DesignMatrix()
 
     def encode_ahead(self, batch: Sequence[StepTexts], cache: DesignMatrix) -> Iterator[int]:
+        yield from cache.embed_ahead(batch)
         for start in range(0, len(batch), _CHUNK):
             cache.add(batch[start : start + _CHUNK])
             yield min(start + _CHUNK, len(batch))
@@ -183,10 +192,32 @@ class LinearBackbone(Backbone):
         flat = _with_starts(flat, start, rows.counts).to(device)
         return States(flat, rows.counts, (0,) * len(batch))
 
+    def end_readouts(
+        self, batch: Sequence[Any], criteria: Sequence[str], *, cache: Any = None
+    ) -> EndReadouts | None:
+        """Of the sums of `SummedMatrix`. While training, heads that are all the same are one."""
+        if not isinstance(cache, SummedMatrix):
+            return None
+        rows = self.design_rows(batch, cache)
+        device, values = self.weight.device, self._read(rows)
+        if self.training and not self.deviates:
+            values = values[:, :1]
+        values = values + self.intercept.cpu()
+        states = torch.cat([values.detach().flatten(1), torch.from_numpy(rows.structure)], 1)
+        place = {name: number for number, name in enumerate(self.readout.names)}
+        return EndReadouts(
+            self.intercept[:1].expand(values.shape[1]),
+            values[..., 0].to(device),
+            {name: values[..., place["criterion", name]].to(device) for name in criteria},
+            states.to(device),
+        )
+
     def design_rows(self, batch: Sequence[Any], cache: Any = None) -> DesignRows:
         """The features of these items. cache: as for `states`."""
         design = self._design(cache)
-        return design.rows(batch, self.known, read_columns(design.width, self.channels))
+        if len(self._places) != design.width:
+            self._places = column_places(self.known, design.width)
+        return design.rows(batch, self.known, read_columns(design.width, self.channels), self._places)
 
     def _design(self, cache: Any) -> DesignMatrix:
         return cache if isinstance(cache, DesignMatrix) else self.new_cache(0)
