@@ -5,6 +5,7 @@ Every one is marked: its origin is `simulated`, its annotator `generator:NAME`, 
 of the training split only, and never measured on.
 """
 
+import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -33,8 +34,10 @@ Corruption = Callable[[Trajectory, "_ObservedTools", random.Random], Trajectory 
 
 def generate(records: Sequence[FeedbackRecord], recipe: Recipe, *, seed: int) -> list[PreferenceRecord]:
     """What the recipe's generators make of the training records, without the hard negatives; the same for one seed."""
-    known = _LabelledTrajectories(records)
     made: list[PreferenceRecord] = []
+    if not recipe.generators:
+        return made
+    known = _LabelledTrajectories(records)
     for name in recipe.generators:
         if name == "outcome":
             made += _from_outcomes(known, recipe, seed)
@@ -70,17 +73,19 @@ class _ObservedTools:
     """What agents called in these records: names, and by name and key the values they gave."""
 
     def __init__(self, trajectories: Iterable[Trajectory]) -> None:
-        self.names: list[str] = []
-        self.values: dict[tuple[str, str], list[Any]] = defaultdict(list)
+        names: dict[str, None] = {}
+        values: dict[tuple[str, str], dict[Any, Any]] = defaultdict(dict)
         for call in (
             call for trajectory in trajectories for step in trajectory.steps for call in step.tool_calls
         ):
-            if call.name not in self.names:
-                self.names.append(call.name)
+            names[call.name] = None
             if isinstance(call.arguments, dict):
                 for key, value in call.arguments.items():
-                    if value not in self.values[call.name, key]:
-                        self.values[call.name, key].append(value)
+                    is_nested = isinstance(value, list | dict)
+                    text = json.dumps(value, sort_keys=True) if is_nested else ""
+                    values[call.name, key].setdefault((text, None if is_nested else value), value)
+        self.names = [*names]
+        self.values = {place: [*found.values()] for place, found in values.items()}
 
 
 class _LabelledTrajectories:
@@ -211,7 +216,7 @@ def _wrong_argument(good: Trajectory, tools: _ObservedTools, dice: random.Random
         if not isinstance(call.arguments, dict):
             return None
         others = {
-            key: [other for other in tools.values[call.name, key] if other != value]
+            key: [other for other in tools.values.get((call.name, key), ()) if other != value]
             for key, value in call.arguments.items()
         }
         keys = [key for key, found in others.items() if found]

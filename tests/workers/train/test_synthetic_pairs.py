@@ -16,6 +16,7 @@ from workers.schema import (
 )
 from workers.schema import Trajectory as T
 from workers.schema.recipe import Recipe
+from workers.train import synthetic_pairs
 from workers.train.synthetic_pairs import CORRUPTIONS, generate, hard_negatives
 
 
@@ -165,3 +166,10 @@ def test_a_run_says_what_it_made_and_measures_on_people_only(run_directory, tiny
     assert report["train"]["generated"]["hard_negative"] > 0
     assert report["train"]["examples"] == 12 + sum(report["train"]["generated"].values())
     assert report["preference"]["n"] == 6
+
+
+def test_what_a_tool_had_is_kept_once_whatever_its_type() -> None:
+    values = [1, 1.0, "1", None, [1], [1], {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 2}]
+    tools = synthetic_pairs._ObservedTools([run("t", *(called("find", order=value) for value in values))])
+    assert tools.names == ["find"]
+    assert tools.values == {("find", "order"): [1, "1", None, [1], {"a": 1, "b": 2}, {"a": 2}]}
