@@ -19,9 +19,11 @@ NAMES = (
         "train_vs_trl",
         "ranks",
         "mixed_batches",
+        "linear_scaling",
     ),
     *(
         "serving",
+        "linear_serving",
         "compatibility",
         "invariance",
         "results",

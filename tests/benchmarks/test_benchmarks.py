@@ -82,6 +82,28 @@ def test_mixed_batches_run() -> None:
     assert found["1"]["difference"]["mean"] == 0 and found["16"]["tokens"] > 1
 
 
+@pytest.mark.slow
+def test_linear_scaling_runs() -> None:
+    """A training run as a process, and what its phases took."""
+    (row,) = run_quick("linear_scaling")["sizes"]
+    assert row["comparisons"] == 120
+    phases = ["reading", "features", "penalty", "fit", "heads", "statistics", "evaluation"]
+    assert [*row["seconds"]] == [*row["cpu_seconds"]] == phases
+    assert 0 < row["model_seconds"] < sum(row["seconds"].values())
+    assert 0.1 < row["peak_gb"] < 8
+    assert 0.3 < row["accuracy"] < 1
+    assert 0.75 < row["attainable"] < 0.95
+
+
+@pytest.mark.long
+def test_linear_serving_runs(shared_data: Path) -> None:
+    found = run_quick("linear_serving", "--data", "hh")["hh"]
+    assert found["items"] == 16
+    for way in ("of 16", "of 1"):
+        assert found[way]["cpu_ratio"] > 1 and found[way]["linear"]["per_second"] > 0
+    assert set(found["profile_ms"]) == {"parse", "render", "features", "features and scores", "reasons"}
+
+
 def test_tables_take_the_place_of_those_there_were(tmp_path: Path) -> None:
     path = tmp_path / "results.md"
     start, end = "<!-- written by benchmarks.results -->\n", "<!-- end of what is written -->\n"
