@@ -37,3 +37,11 @@ def test_rows_with_calls_of_the_api_keep_them() -> None:
     }
     found = read_document(row).only
     assert (sources(found), found.success) == ("ua", False) and found.steps[1].observation[0].call_id == "c1"
+
+
+def test_the_answer_next_to_the_messages_is_the_last_step() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "finish", "arguments": '{"message": "ok"}'}}
+    answer = {"choices": [{"message": {"role": "assistant", "content": "", "tool_calls": [call]}}]}
+    found = read_document(SWE_ROW | {"response": answer}).only
+    assert [made.name for made in found.steps[-1].tool_calls] == ["finish"]
+    assert len(found.steps) == len(read_document(SWE_ROW).only.steps) + 1

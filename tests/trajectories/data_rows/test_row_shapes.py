@@ -162,3 +162,17 @@ def test_sides_that_share_nothing_are_still_of_one_task() -> None:
     assert len({each.task.id for each in found}) == 1
     asked = trajectories({"chosen": [ASK, BLUE], "rejected": [ASK, GREEN]})
     assert [spoken(each)[0] for each in asked] == [("user", "What color is the sky?")] * 2
+
+
+def test_whole_conversations_of_a_preference_are_two_trajectories_of_one_task() -> None:
+    answers = ("blue", "green")
+    row = {
+        f"{side}_messages": [
+            {"role": "user", "content": [{"type": "text", "value": "Which colour?"}]},
+            {"role": "assistant", "content": [{"type": "text", "value": answer}], "loss_weight": 1.0},
+        ]
+        for side, answer in zip(("chosen", "rejected"), answers, strict=True)
+    }
+    first, second = trajectories(row)
+    assert (first.steps[-1].text, second.steps[-1].text) == answers
+    assert first.task.id == second.task.id

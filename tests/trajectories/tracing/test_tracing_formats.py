@@ -159,6 +159,22 @@ def test_a_run_whose_calls_are_not_recorded_is_its_tools_and_its_answer() -> Non
     assert found.steps[1].observation[0].content[0].text == "in Ulm"
 
 
+def test_runs_that_are_posted_when_they_begin_and_patched_when_they_end() -> None:
+    runs = documents.LANGSMITH
+    posted = [
+        {key: value for key, value in run.items() if key not in ("outputs", "end_time")} for run in runs
+    ]
+    patched = [
+        {"dotted_order": f"20241013T070537170001Z{run['id']}", "outputs": run.get("outputs"), "inputs": {}}
+        for run in runs
+        if len(str(run["id"])) == 36
+    ]
+    named = [{"id": run["id"], "outputs": run.get("outputs")} for run in runs if len(str(run["id"])) != 36]
+    (found,) = read({"post": posted, "patch": [*patched, *named]}, "langsmith")
+    (whole,) = read({"runs": runs}, "langsmith")
+    assert said(found) == said(whole)
+
+
 def test_child_runs_in_their_parent() -> None:
     root, *children = documents.LANGSMITH
     (found,) = read({"runs": [root | {"child_runs": children}]}, "langsmith")

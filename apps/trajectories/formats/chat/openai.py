@@ -74,7 +74,7 @@ def read(document: Any) -> Trajectory:
         steps = openai_documents.without_added(
             steps, document[openai_documents.FIELD], pointer=f"/{openai_documents.FIELD}"
         )
-    steps = with_system(_with_answer(steps, messages, document), document.get("system"))
+    steps = with_system(with_answer(steps, messages, document), document.get("system"))
     answers = [key for key in _ANSWERS if _answer(document.get(key))[0]]
     return build_trajectory(steps, **common(document, known=(*_KNOWN, *answers)), pointer="/messages")
 
@@ -113,7 +113,7 @@ def with_system(steps: tuple[Step, ...], system: Any) -> tuple[Step, ...]:
     return replace(first, extra={"field": "system"}), *steps
 
 
-def _with_answer(steps: tuple[Step, ...], messages: Any, document: dict[str, Any]) -> tuple[Step, ...]:
+def with_answer(steps: tuple[Step, ...], messages: Any, document: dict[str, Any]) -> tuple[Step, ...]:
     """With the answer that stands next to the messages, unless it is the last of them."""
     response = document.get("response")
     usage = document.get("usage")

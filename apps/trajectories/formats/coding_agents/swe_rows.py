@@ -7,6 +7,7 @@ block of a shell) are calls; what the user's side says after one is its result.
 
 from typing import Any
 
+from apps.trajectories.formats.chat.openai import with_answer
 from apps.trajectories.formats.coding_agents.session import prompt_task
 from apps.trajectories.formats.coding_agents.text_calls import (
     function_call,
@@ -77,7 +78,8 @@ def read(document: Any) -> Trajectory:
     messages = row.get(key)
     if isinstance(messages, str):
         messages = parse_json(messages, pointer=f"/{key}")
-    steps = tuple(_with_call(step) for step in from_messages(messages, pointer=f"/{key}"))
+    answered = with_answer(from_messages(messages, pointer=f"/{key}"), messages, row)
+    steps = tuple(map(_with_call, answered))
     steps = with_observations(steps)
     around = {name: value for name, value in row.items() if name != key}
     tests = around.get("test_result")

@@ -19,7 +19,7 @@ from apps.trajectories.formats.data_rows.trainer_rows import message_column, pro
 from workers.schema import Task, Trajectory, clean
 from workers.schema.decode import optional_str, require_object
 
-SIGN = "an object with `chosen` and `rejected`"
+SIGN = "an object with `chosen` and `rejected`, or with `chosen_messages` and `rejected_messages`"
 SIDES = ("chosen", "rejected")
 _TASK = "row_task"  # of a side whose prompt no column holds
 _PROMPTS = ("prompt", "conversations", "question", "query", "context", "input")
@@ -31,6 +31,8 @@ READ = (*OUTCOME_READ, "/history", "/images", "/system", f"/{_TASK}")
 def sniff(document: Any) -> bool:
     if not isinstance(document, dict) or hh.sniff(document):
         return False
+    if all(isinstance(document.get(f"{side}_messages"), list) for side in SIDES):
+        return True
     sides = [document[side] for side in SIDES if side in document]
     is_side = len(sides) == 1 and (
         _TASK in document or any(name in document for name in (*_PROMPTS, *_TEXTS))
@@ -40,6 +42,10 @@ def sniff(document: Any) -> bool:
 
 def split(document: Any) -> Iterator[tuple[str, Any]]:
     row = require_object(document)
+    if all(
+        f"{side}_messages" in row for side in SIDES
+    ):  # whole conversations, as LLaMA-Factory's newer rows have
+        row = {name.removesuffix("_messages"): value for name, value in row.items()}
     if not all(side in row for side in SIDES):
         yield "", document
         return

@@ -22,7 +22,7 @@ from workers.errors import InvalidRecord
 from workers.schema.decode import require_object
 
 __all__ = ["READ", "REPEATED", "SIGN", "Gathered", "read", "sniff"]
-SIGN = "a run with `run_type` and `inputs`, or a list of them as `runs`"
+SIGN = "a run with `run_type` and `inputs`, a list of them as `runs`, or a batch of `post` and `patch`"
 _KNOWN = (
     "id",
     "trace_id",
@@ -36,18 +36,21 @@ _KNOWN = (
     "run_id",
 )
 _DEEPEST = 64
+_ID_LENGTH = 36  # of a UUID
 _MODELS = ("model", "model_name", "model_id", "deployment_name")
 
 
 def sniff(document: Any) -> bool:
     if isinstance(document, dict) and isinstance(document.get("runs"), list):
         return bool(document["runs"]) and _is_run(document["runs"][0])
-    return _is_run(document)
+    return _is_run(document) or _is_batch(document)
 
 
 def read_spans(document: Any) -> Iterator[Span]:
     """Raises InvalidRecord."""
     document = require_object(document)
+    if _is_batch(document):
+        document = {"runs": _patched_runs(document)}
     runs = document["runs"] if isinstance(document.get("runs"), list) else [document]
     for index, run in enumerate(runs):
         pointer = f"/runs/{index}" if runs is document.get("runs") else ""
@@ -55,6 +58,35 @@ def read_spans(document: Any) -> Iterator[Span]:
 
 
 Gathered = store_gatherer(read_spans)
+
+
+def _is_batch(value: Any) -> bool:
+    """What the client sends: {"post": [runs as they begin], "patch": [what they ended with]}."""
+    if (
+        not isinstance(value, dict)
+        or not value.keys() & {"post", "patch"}
+        or value.keys() - {"post", "patch"}
+    ):
+        return False
+    runs = [*(value.get("post") or ()), *(value.get("patch") or ())]
+    return bool(runs) and any(map(_is_run, runs))
+
+
+def _patched_runs(batch: dict[str, Any]) -> list[Any]:
+    """Each run with the fields that it ended with; empty ones leave those it began with."""
+    runs: dict[Any, Any] = {}
+    for run in [*(batch.get("post") or ()), *(batch.get("patch") or ())]:
+        if not isinstance(run, dict):
+            raise InvalidRecord("a run is an object.", pointer="/post")
+        order = run.get(
+            "dotted_order"
+        )  # ends with the run's own id, which is all that a patch may have of it
+        key = first_of(run.get("id"), order[-_ID_LENGTH:] if isinstance(order, str) else None)
+        if not isinstance(key, str):
+            raise InvalidRecord("a run has an id or a dotted_order.", pointer="/post")
+        ended = {name: value for name, value in run.items() if value not in (None, "", [], {})}
+        runs[key] = runs.get(key, {}) | ended
+    return list(runs.values())
 
 
 def _is_run(value: Any) -> bool:
