@@ -252,3 +252,15 @@ def test_tau2_results_as_a_folder() -> None:
 def test_files_of_scores_are_refused_by_name(document: dict[str, Any], what: str) -> None:
     found, (error,), _ = read_bytes(lines(document))
     assert not found and what in error.message
+
+
+def test_gaia_with_the_calls_of_tools() -> None:
+    calls = [
+        {"func_name": "search", "args": {"q": "x"}, "result": "nothing"},
+        {"func_name": "stop", "args": None},
+    ]
+    row = {"task_id": "t", "model_answer": "x", "ground_truth": "y", "tool_calls": calls, "score": 0}
+    found = read_one(row)
+    assert [step.tool_calls[0].name for step in found.steps[:2]] == ["search", "stop"]
+    assert found.steps[0].observation[0].content[0].text == "nothing" and not found.steps[1].observation
+    assert (found.steps[-1].text, found.reward, found.task.reference) == ("x", 0.0, "y")
