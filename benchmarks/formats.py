@@ -59,11 +59,9 @@ class FileRead:
 
 
 def read_file(path: Path) -> FileRead:
-    from apps.trajectories import field_coverage, formats
     from apps.trajectories.import_reader import ImportReader, read_import_records
     from tests.trajectories.real_files import comes_back
     from workers.errors import InvalidRecord
-    from workers.schema import clean
 
     found, reader = FileRead(path.name), ImportReader(None)
     with path.open("rb") as stream:
@@ -71,16 +69,14 @@ def read_file(path: Path) -> FileRead:
     for record in [*records, *reader.rest()]:
         try:
             reader.prepare(record)
-            trajectory = reader.read(record)
+            trajectory, uses = reader.read_fields(record)
         except InvalidRecord as error:
             found.refusals.append(error.message)
             continue
         name = reader.format_name(record)
         found.kinds[name] += 1
         _count(found, trajectory)
-        document, _ = clean(record.document)
-        uses = field_coverage.field_uses(document, trajectory, formats.FORMATS[name].patterns)
-        found.values += sum(1 for _ in _leaves(document))
+        found.values += sum(1 for _ in _leaves(record.document))
         found.kept += sum(use.use == "kept" for use in uses)
         found.dropped += sum(use.use == "dropped" for use in uses)
         found.equal += comes_back(trajectory)
