@@ -502,4 +502,4 @@ def test_agent_reward_bench_ties_what_is_seen_to_the_action_before_it() -> None:
 
 
 def test_the_documented_table_is_the_one_formats_are_found_by() -> None:
-    assert formats.table() in (Path(__file__).parents[2] / "docs" / "trajectories.md").read_text()
+    assert formats.table() in (Path(__file__).parents[2] / "docs" / "formats.md").read_text()

@@ -121,6 +121,6 @@ def detect(document: Any) -> Format:
 
 
 def table() -> str:
-    """The formats as a Markdown table, in the order they are tried: docs/trajectories.md holds it."""
+    """The formats as a Markdown table, in the order they are tried: docs/formats.md holds it."""
     rows = [f"| `{format.name}` | {format.title} | {format.sign} |" for format in FORMATS.values()]
     return "\n".join(["| name | format | detected by |", "|---|---|---|", *rows])
