@@ -86,6 +86,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/trajectories/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/node/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/upload/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/trajectories/upload/mapping/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/imports/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/imports/<int:pk>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/imports/<int:pk>/cancel/": ("POST", Role.RESEARCHER),
