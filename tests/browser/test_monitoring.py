@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
@@ -135,23 +136,24 @@ def test_the_circle_says_how_long_it_took(
     page.goto(f"{live_server.url}/p/desk/")
     expect(page.get_by_text("1 endpoint", exact=True)).to_be_visible()
     expect(page.get_by_text("From an annotation to a served reward")).to_have_count(0)
-    for days, seconds in ((9, (5, 21, 36, 2)), (2, (4, 18, 17, 2)), (0, (5, 16, 17, 900))):
-        at, stage_times = timezone.now() - timedelta(days=days, hours=1), {}
-        for stage, took in zip(("freezing", "training", "comparing", "trying"), seconds, strict=True):
-            stage_times[stage] = at.isoformat()
-            at += timedelta(seconds=took)
-        stage_times["done"] = at.isoformat()
+    with transaction.atomic():  # the page, which looks again every few seconds, sees all of them or none
+        for days, seconds in ((9, (5, 21, 36, 2)), (2, (4, 18, 17, 2)), (0, (5, 16, 17, 900))):
+            at, stage_times = timezone.now() - timedelta(days=days, hours=1), {}
+            for stage, took in zip(("freezing", "training", "comparing", "trying"), seconds, strict=True):
+                stage_times[stage] = at.isoformat()
+                at += timedelta(seconds=took)
+            stage_times["done"] = at.isoformat()
+            RetrainingCycle.objects.create(
+                endpoint=endpoint,
+                previous_model=model,
+                stage=RetrainingCycle.Stage.DONE,
+                stage_times=stage_times,
+                started_at=at,
+                ended_at=at,
+            )
         RetrainingCycle.objects.create(
-            endpoint=endpoint,
-            previous_model=model,
-            stage=RetrainingCycle.Stage.DONE,
-            stage_times=stage_times,
-            started_at=at,
-            ended_at=at,
+            endpoint=endpoint, previous_model=model, stage=RetrainingCycle.Stage.TRAINING
         )
-    RetrainingCycle.objects.create(
-        endpoint=endpoint, previous_model=model, stage=RetrainingCycle.Stage.TRAINING
-    )
     # By itself: the circle is looked at while it turns.
     expect(page.get_by_text("From an annotation to a served reward")).to_be_visible(timeout=15_000)
     expect(page.get_by_role("status")).to_contain_text("reward: training")
