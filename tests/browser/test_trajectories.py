@@ -257,7 +257,7 @@ def hostile(text: str, number: int) -> dict[str, Any]:
             "content": text,
             "reasoning_content": text,
             "tool_calls": [made, raw],
-            "name": text,
+            "name": text[:150],
         },
         {"role": "tool", "tool_call_id": text, "content": text},
         {"role": "tool", "tool_call_id": "raw", "content": text, "name": text},
