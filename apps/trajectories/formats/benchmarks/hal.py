@@ -11,7 +11,7 @@ from typing import Any
 from apps.trajectories.formats.stated import run_facts, stated_success
 from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory, clean, from_messages
-from workers.schema.decode import escape, require_list, require_object
+from workers.schema.decode import escape, finite, require_list, require_object
 from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `raw_eval_results` and `raw_logging_results`"
@@ -143,7 +143,7 @@ def _outcome(score: Any) -> tuple[bool | None, float | None]:
     if isinstance(score, bool):
         return score, None
     if isinstance(score, int | float):
-        return score >= 1, float(score)
+        return score >= 1, finite(score)
     if not isinstance(score, dict):
         return None, None
     number = next(
@@ -152,4 +152,4 @@ def _outcome(score: Any) -> tuple[bool | None, float | None]:
     success = stated_success({key: value for key, value in score.items() if isinstance(value, bool)})
     if isinstance(number, bool) or number is None:
         return (number if success is None else success), None
-    return (number >= 1 if success is None else success), float(number)
+    return (number >= 1 if success is None else success), finite(number)

@@ -44,7 +44,8 @@ def _is_item(kind: Any) -> bool:
 
 
 def split(document: Any) -> Iterator[tuple[str, Any]]:
-    """A document for each choice: they are samples of one prompt."""
+    """A document for each choice: they are samples of one prompt. Raises InvalidRecord."""
+    document = require_object(document)
     key = next(
         (key for key in _CHOICES if isinstance(document.get(key), list) and len(document[key]) > 1), ""
     )

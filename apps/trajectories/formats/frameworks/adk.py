@@ -58,7 +58,8 @@ def _is_case(value: dict[str, Any]) -> bool:
 
 
 def split(document: Any) -> Iterator[tuple[str, Any]]:
-    """A document for each case."""
+    """A document for each case. Raises InvalidRecord."""
+    document = require_object(document)
     key = next((key for key in _CASES if isinstance(document.get(key), list)), "")
     if not key:
         yield "", document

@@ -38,6 +38,8 @@ def _is_agent(value: Any) -> bool:
 
 
 def split(document: Any) -> Iterator[tuple[str, Any]]:
+    """Raises InvalidRecord."""
+    document = require_object(document)
     agents = document.get("agents") if not _is_agent(document) else None
     if not isinstance(agents, list) or "messages" in document:
         yield "", document
