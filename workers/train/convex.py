@@ -8,6 +8,7 @@ heads is the fit, and their spread is what the data leave open.
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +46,18 @@ _NEAR = 2  # stronger penalties that are tried next to the best one
 
 class _BudgetReached(Exception):
     pass
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sparse products have one thread, and what is left for torch is too little for several: where other work has the
+    cores, they wait for each other, busily, and take four times as long as one."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 @dataclass
@@ -102,7 +115,8 @@ class ConvexTrainer(Training):
         self.module.double().train()
         drawn = self.module.bootstrap
         try:
-            self._fit_and_draw(drawn)
+            with _one_thread():
+                self._fit_and_draw(drawn)
         except _BudgetReached:
             self.report(message=f"stopped at the budget of {self.limits.seconds:g} seconds")
         finally:

@@ -276,6 +276,18 @@ class TestLimits:
         trainer.run()
         assert moved == [(0,)]  # before anything is read into it
 
+    def test_one_thread_fits_it(self, monkeypatch) -> None:
+        threads: list[int] = []
+        monkeypatch.setattr(ConvexTrainer, "_fit", lambda *_, **__: threads.append(torch.get_num_threads()))
+        before = torch.get_num_threads()
+        torch.set_num_threads(2)
+        try:
+            fitted(noisy(10))
+            assert set(threads) == {1}
+            assert torch.get_num_threads() == 2
+        finally:
+            torch.set_num_threads(before)
+
     def test_one_process_fits_it(self) -> None:
         class Two:
             world_size = 2
