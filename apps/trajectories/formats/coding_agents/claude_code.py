@@ -86,7 +86,7 @@ def read(document: Any) -> Trajectory:
     steps = tuple(with_usage(step) for step in from_messages(found.messages))
     ends = [event for event in found.others if isinstance(event, dict) and event.get("type") == "result"]
     if not any(step.source == "agent" for step in steps):
-        steps = (*steps, *_told(ends))
+        steps = (*steps, *_result_steps(ends))
     spoken = [message_of(event) for event in events]
     about = [event for event in events if isinstance(event, dict)]
     session = first_text(about, "sessionId", "session_id")
@@ -145,7 +145,7 @@ def _sub_agent(events: list[dict[str, Any]]) -> str:
     )
 
 
-def _told(ends: list[dict[str, Any]]) -> tuple[Step, ...]:
+def _result_steps(ends: list[dict[str, Any]]) -> tuple[Step, ...]:
     """The answer that a `result` alone has, as `--output-format json` prints it."""
     answers = [end["result"] for end in ends if isinstance(end.get("result"), str) and end["result"]]
     if not ends and not answers:

@@ -107,7 +107,7 @@ def _with_call(step: Step) -> Step:
         return step
     text, call = text_call(step.text)
     if call is not None and call.name in _TO_PEOPLE:
-        return step  # a person answers, or nobody
+        return step  # a person answers, or there is no answer
     return with_text_call(step, call, text)
 
 

@@ -167,11 +167,11 @@ def _answer(call: Message) -> Message:
         "role": "tool",
         "tool_call_id": call.get("id"),
         "name": call.get("name"),
-        "content": _shown(call["result"]),
+        "content": _displayed_result(call["result"]),
     }
 
 
-def _shown(result: Any) -> Any:
+def _displayed_result(result: Any) -> Any:
     """What a tool gave, as the model saw it: the output of a `functionResponse`, and pictures next to it."""
     parts = result if isinstance(result, list) else [result]
     found: list[Any] = []

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from apps.trajectories.formats.archive import SCORE
 from apps.trajectories.formats.benchmarks.browser import seen
-from apps.trajectories.formats.computer_use.screens import call_of, picture_source, said
+from apps.trajectories.formats.computer_use.screens import call_of, picture_source, response_step
 from apps.trajectories.formats.event_log import event_log
 from apps.trajectories.formats.record import Record, encoded
 from apps.trajectories.formats.stated import model_name
@@ -190,7 +190,7 @@ def _steps(lines: list[dict[str, Any]], instruction: str, at: str, rewards: list
             open_line.get(k) == line.get(k) for k in ("step_num", "response")
         )
         if not goes_on:
-            steps.append(said(line.get("response"), index, pointer=f"{where}/response"))
+            steps.append(response_step(line.get("response"), index, pointer=f"{where}/response"))
         steps[-1] = _acted(steps[-1], line, view, rewards[index], where)
         open_line = line
     return steps

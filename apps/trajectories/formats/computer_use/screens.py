@@ -74,7 +74,7 @@ def call_of(action: Any) -> ToolCall | None:
     return replace(found, id=identity, extra={"action": rest} if rest else {})
 
 
-def said(response: Any, index: int, *, pointer: str) -> Step:
+def response_step(response: Any, index: int, *, pointer: str) -> Step:
     """An agent's step with what it said: text, content blocks, items or messages of an API, or any JSON as text."""
     if isinstance(response, dict) and isinstance(response.get("response"), str | list):
         response = response["response"]

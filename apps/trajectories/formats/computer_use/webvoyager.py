@@ -52,7 +52,7 @@ def read(document: Any) -> Trajectory:
     given = from_messages(around.get("messages"), pointer=at)
     users = [index for index, step in enumerate(given) if step.source == "user"]
     steps = [
-        _shown(step, pictures[users.index(index)] if users.index(index) < len(pictures) else None)
+        _with_picture(step, pictures[users.index(index)] if users.index(index) < len(pictures) else None)
         if step.source == "user"
         else _acted(step)
         for index, step in enumerate(given)
@@ -68,7 +68,7 @@ def read(document: Any) -> Trajectory:
     )
 
 
-def _shown(step: Step, picture: Any) -> Step:
+def _with_picture(step: Step, picture: Any) -> Step:
     """With the picture in the place of its placeholder, or at the end; a placeholder is no picture."""
     if step.source != "user":
         return step

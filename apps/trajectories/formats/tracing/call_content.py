@@ -213,7 +213,7 @@ def _is_answered_later(message: Message) -> bool:
 
 
 def _of_agent(messages: list[Message]) -> list[Message]:
-    """With the agent as who speaks: some name the answer as a message of nobody."""
+    """With the role of the assistant: some logs give the answer no role."""
     if any(message["role"] == "assistant" for message in messages):
         return messages
     return [message | {"role": "assistant"} if message["role"] == "user" else message for message in messages]
