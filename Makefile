@@ -11,7 +11,7 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 # Where it is set, each of the hundreds of processes of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test tests test-slow test-long faults lint format bench gpu-check audit sbom image-digests lock install install-dev install-locked clean
+.PHONY: demo test tests test-slow test-long test-ray faults lint format bench gpu-check audit sbom image-digests lock install install-dev install-locked clean
 
 install: $(VENV)/.installed  ## what `manage.py` needs
 
@@ -49,6 +49,10 @@ test-slow: install-dev  ## killed processes, learning policies, small benchmarks
 
 test-long: install-dev  ## the rest: random faults, load, hostile input, full disks, two machines, larger benchmarks
 	$(PY) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group long)
+
+test-ray: install-dev  ## trainings on a Ray cluster of two nodes; installs ray (80 MB to download) first
+	$(PY) -m pip install --quiet -c constraints.txt -e '.[ray]'
+	$(PY) -m pytest tests/training/test_ray.py
 
 faults: install-dev  ## of the slow and long ones those under faults
 	$(PY) -m pytest -n 2 --dist loadgroup tests/faults $(ARGS)

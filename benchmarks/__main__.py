@@ -7,6 +7,7 @@ import sys
 NAMES = (
     *(
         "import_scaling",
+        "import_size",
         "explorer",
         "queue_scaling",
         "feedback_export",
@@ -20,13 +21,17 @@ NAMES = (
         "ranks",
         "mixed_batches",
         "linear_scaling",
+        "bulk",
     ),
     *(
         "serving",
         "linear_serving",
+        "replicas",
+        "standby",
         "compatibility",
         "invariance",
         "results",
+        "llmbar",
         "sample_world",
         "label_efficiency",
         "grounding",

@@ -31,7 +31,7 @@ def signed_in(email: str, benchmark: str, *arguments: str) -> Iterator[tuple[Pag
             )
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
-                page = browser.new_page(viewport={"width": 1440, "height": 900})
+                page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
                 page.goto(f"{stack.url}/login")
                 page.fill("#id_username", email)
                 page.fill("#id_password", PASSWORD)

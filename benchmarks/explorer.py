@@ -68,6 +68,13 @@ def questions(few: int) -> dict[str, Callable[[Random], dict[str, Any]]]:
     """few: trajectories there were first."""
     return {
         "all": lambda random: {},
+        "all, the last page": lambda random: {"page": 2_000},
+        "all by reward": lambda random: {"sort": "outcome_reward"},
+        "all by steps": lambda random: {"sort": "step_count"},
+        "an agent by reward": lambda random: {
+            "agent": f"agent-{random.randrange(10)}",
+            "sort": "outcome_reward",
+        },
         "a rare word": lambda random: {"text": f"rare{random.randrange(few // RARE)}"},
         "a frequent word": lambda random: {"text": "word1"},
         "two frequent words": lambda random: {
@@ -79,23 +86,31 @@ def questions(few: int) -> dict[str, Callable[[Random], dict[str, Any]]]:
         "failures of an agent": lambda random: {"agent": f"agent-{random.randrange(10)}", "success": False},
         "rewards": lambda random: {"reward_from": 0.5, "reward_to": 0.6},
         "metadata": lambda random: {"metadata": f"group={random.randrange(few // 10)}"},
+        "a tool": lambda random: {"tool": f"tool-{random.randrange(50)}"},
+        "failed calls of a tool": lambda random: {"failed_tool": "tool-7"},
+        "not annotated": lambda random: {"annotated": "no"},
+        "in no campaign, of an agent": lambda random: {"agent": "agent-3", "in_campaign": "no"},
         "a pattern nobody shows": lambda random: {"pattern": "error-loop"},
     }
 
 
 def ask(project: Any, few: int, times: int) -> Iterator[tuple[str, float]]:
     """The 95th percentile of milliseconds of each question."""
-    from apps.core.http.api import paginate
-    from apps.trajectories.selectors import filter_trajectories, narrowed
-    from apps.trajectories.views.explorer import MAX_COUNTED, PAGE
+    from apps.core.tables.displays import DEFAULT_PAGE_SIZE
+    from apps.core.tables.row_pages import RowOrder, StoredRows
+    from apps.trajectories.filter_queries import filter_trajectories
 
     for name, question in questions(few).items():
         random, waits = Random(1), []
         for _ in range(times):
-            rows = filter_trajectories(project, **question(random))
+            values = question(random)
+            order = RowOrder(values.pop("sort", "created_at"), is_descending=True)
+            page = values.pop("page", 1)
+            rows = filter_trajectories(project, values)
             since = time.perf_counter()
-            found, _ = narrowed(rows, MAX_COUNTED)
-            paginate(found.select_related("task"), limit=PAGE)
+            found = StoredRows(rows, order, lambda shown: shown.select_related("task"))
+            start = min((page - 1) * DEFAULT_PAGE_SIZE, found.count - DEFAULT_PAGE_SIZE)
+            found.page(max(0, start), max(0, start) + DEFAULT_PAGE_SIZE)
             waits.append(1000 * (time.perf_counter() - since))
         yield name, statistics.quantiles(waits, n=20)[-1]
 

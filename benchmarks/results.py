@@ -170,7 +170,10 @@ def _also(part: str, report: dict[str, Any]) -> dict[str, Any]:
         return {key: report["steps"].get(key) for key in ("f1", "f1_interval", "errors", "located")}
     if part == "scores":
         return {"criteria": report["scores"]["criteria"]}
-    return {"calibration_error": report["calibration"]["ece"]}
+    return {
+        "calibration_error": report["calibration"]["ece"],
+        "length_controlled": report["preference"]["length_controlled"],
+    }
 
 
 def tables(results: dict[str, dict[str, Any]]) -> Iterator[str]:
@@ -181,10 +184,15 @@ def tables(results: dict[str, dict[str, Any]]) -> Iterator[str]:
             continue
         rules = list(dict.fromkeys(rule for row in rows for rule in row["baselines"]))
         yield f"### {heading}\n"
-        yield f"| | n | model | {' | '.join(rules)} | baselines not beaten | seconds |"
-        yield f"|---|---|---|{'---|' * len(rules)}---|---|"
+        extra = ["detectable", *(["length-controlled"] if part == "preference" else [])]
+        yield f"| | n | model | {' | '.join([*rules, *extra])} | baselines not beaten | seconds |"
+        yield f"|---|---|---|{'---|' * len(rules + extra)}---|---|"
         for row in rows:
             cells = [_rule(row["baselines"].get(rule), part) for rule in rules]
+            detectable = _detectable(row)
+            cells.append("–" if detectable is None else _number(detectable, part))
+            if part == "preference":
+                cells.append(_length_controlled(row))
             model = f"**{_number(row['value'], part)}** {_between(row['interval'], part)}"
             unbeaten = ", ".join(_unbeaten(row)) or "none"
             yield (
@@ -198,6 +206,25 @@ def _rule(one: dict[str, Any] | None, part: str) -> str:
     if one is None:
         return ""
     return f"{_number(one['value'], part)}: {_number(one['difference'], part, '+')} {_between(one['interval'], part)}"
+
+
+def _detectable(result: dict[str, Any]) -> float | None:
+    """The smallest true difference to the best baseline whose interval lies above 0 four times in five; None where
+    there is no interval."""
+    best = max(result["baselines"].values(), key=lambda baseline: baseline["value"])
+    if best["interval"] is None:
+        return None
+    low, high = best["interval"]
+    return (high - low) / (2 * 1.96) * (1.96 + 0.84)
+
+
+def _length_controlled(result: dict[str, Any]) -> str:
+    found = result["also"].get("length_controlled")
+    return (
+        ""
+        if not found
+        else f"{_number(found['accuracy'], 'preference')} {_between(found['interval'], 'preference')}"
+    )
 
 
 def _unbeaten(one: dict[str, Any]) -> list[str]:

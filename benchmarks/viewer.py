@@ -3,7 +3,10 @@
 `python -m benchmarks.viewer [--json] [--quick]` prints {page: {first_content_ms, longest_task_ms, tasks_over_200_ms,
 frames, steps}} for a trajectory of 600 steps and 5 MB, such a pair next to each other, and one of 50 MB: a whole
 installation on a home of its own, headless Chromium. First content is painted after navigation began, the server's time
-included; tasks are those of the main thread from then until the last step was scrolled to.
+included; tasks are those of the main thread from then until the last step was scrolled to. A trajectory of 10,000 steps
+is opened at its beginning and at its last step (a copied link, and an anchor alone): {page: {first_content_ms,
+interactive_ms, step_ms}}, each the median of five; interactive is when the page is loaded and its main thread is idle,
+step when the card of the step is in view.
 """
 
 import argparse
@@ -12,6 +15,7 @@ import json
 import os
 import sys
 from random import Random
+from statistics import median
 from typing import Any
 
 from playwright.sync_api import Page
@@ -21,6 +25,7 @@ from benchmarks.browsing import PASSWORD, signed_in
 EMAIL = "rose@example.org"
 STEPS, QUICK_STEPS = 600, 60
 BYTES, QUICK_BYTES = 5_000_000, 300_000  # of a trajectory; the huge one has ten times as many
+LONG_STEPS, OPENED = 10_000, 5  # steps of the long one, and how often it is opened
 SLOW = 200  # milliseconds a task may take
 OBSERVE = """() => {
   window.tasks = [];
@@ -31,6 +36,21 @@ FIRST = """() => new Promise((done) => new PerformanceObserver((list) => {
   const paint = list.getEntries().find((one) => one.name === "first-contentful-paint");
   if (paint) done(paint.startTime);
 }).observe({ type: "paint", buffered: true }))"""
+# When the page was idle first, and when the step that is waited for was in view; since the navigation began.
+TIMES = """(id) => {
+  window.times = {};
+  addEventListener("load", () => requestIdleCallback(() => (times.interactive_ms ??= Math.round(performance.now()))));
+  const look = () => {
+    const box = document.getElementById(id)?.getBoundingClientRect();
+    if (box && box.top < innerHeight && box.bottom > 0) times.step_ms = Math.round(performance.now());
+    else requestAnimationFrame(look);
+  };
+  look();
+}"""
+OPENED_TIMES = """() => new Promise((done) => {
+  const look = () => times.interactive_ms && times.step_ms ? done(times) : setTimeout(look, 20);
+  look();
+})"""
 # A screen at a time, like a reader in a hurry; it ends when nothing more comes.
 SCROLL = """() => new Promise((done) => {
   let frames = 0, still = 0, last = -1;
@@ -85,6 +105,25 @@ def documents(steps: int, size: int) -> list[dict[str, Any]]:
     return [left, right, run("huge", 10 * each)]
 
 
+def long_document(steps: int) -> dict[str, Any]:
+    """Steps of a kilobyte, of which every hundredth fails."""
+    lines = "\n".join(f"Line {number} of many lines of a file that an agent reads." for number in range(20))
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Read every file."}]
+    for number in range((steps - 1) // 2):
+        call = {
+            "id": str(number),
+            "function": {"name": "bash", "arguments": json.dumps({"command": f"cat {number}.txt"})},
+        }
+        missing = f"cat: {number}.txt: No such file or directory"
+        messages += [
+            {"role": "assistant", "content": f"File {number} is next.", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": str(number), "content": lines if number % 50 else missing},
+            {"role": "user", "content": f"{number}\n{lines}"},
+        ]
+    messages += [{"role": "assistant", "content": "Done."}] * (steps - 1 - 2 * ((steps - 1) // 2))
+    return {"id": "long", "task": {"id": "long"}, "messages": messages}
+
+
 def prepare(steps: int, size: int) -> dict[str, Any]:
     """Keys by name, sizes in bytes. In a process whose settings are those of the installation."""
     import django
@@ -96,9 +135,10 @@ def prepare(steps: int, size: int) -> dict[str, Any]:
 
     rose, _ = create_user(email=EMAIL, password=PASSWORD)
     project = create_project(slug="desk", name="Desk", owner=rose)
-    made = [json.dumps(document).encode() + b"\n" for document in documents(steps, size)]
+    written = [*documents(steps, size), long_document(LONG_STEPS if steps == STEPS else QUICK_STEPS)]
+    made = [json.dumps(document).encode() + b"\n" for document in written]
     import_trajectories(project=project, stream=io.BytesIO(b"".join(made)), by=None)
-    sizes = dict(zip(("left", "right", "huge"), map(len, made), strict=True))
+    sizes = dict(zip(("left", "right", "huge", "long"), map(len, made), strict=True))
     return {"keys": dict(Trajectory.objects.values_list("external_id", "pk")), "bytes": sizes}
 
 
@@ -118,6 +158,20 @@ def read(page: Page, url: str) -> dict[str, Any]:
     }
 
 
+def open_at(page: Page, url: str, step: str) -> dict[str, int]:
+    """How soon the page can be read and used, and shows the step with this id: medians."""
+    found: list[dict[str, int]] = []
+    for _ in range(OPENED):
+        opened = page.context.new_page()
+        opened.set_default_timeout(60_000)
+        opened.add_init_script(f"({TIMES})({step!r})")
+        opened.goto(url, wait_until="commit")
+        first = round(opened.evaluate(FIRST))
+        found.append({"first_content_ms": first} | opened.evaluate(OPENED_TIMES))
+        opened.close()
+    return {name: int(median(times[name] for times in found)) for name in found[0]}
+
+
 def measure(steps: int, size: int) -> dict[str, Any]:
     with signed_in(EMAIL, "benchmarks.viewer", str(steps), str(size)) as (page, url, prepared):
         page.set_default_timeout(300_000)
@@ -127,10 +181,20 @@ def measure(steps: int, size: int) -> dict[str, Any]:
             "a pair": (f"{keys['left']}/compare/{keys['right']}/", sizes["left"] + sizes["right"]),
             "huge": (f"{keys['huge']}/", sizes["huge"]),
         }
-        return {
-            name: read(page, f"{url}/p/desk/trajectories/{path}") | {"megabytes": round(size / 1e6, 1)}
+        base = f"{url}/p/desk/trajectories/"
+        pk, last = keys["long"], (LONG_STEPS if steps == STEPS else QUICK_STEPS) - 1
+        opened = {
+            "long": open_at(page, f"{base}{pk}/", f"t{pk}-s0"),
+            "long, link to the last step": open_at(
+                page, f"{base}{pk}/?step={last}#t{pk}-s{last}", f"t{pk}-s{last}"
+            ),
+            "long, anchor of the last step": open_at(page, f"{base}{pk}/#t{pk}-s{last}", f"t{pk}-s{last}"),
+        }
+        read_to_the_end: dict[str, dict[str, Any]] = {
+            name: read(page, base + path) | {"megabytes": round(size / 1e6, 1)}
             for name, (path, size) in paths.items()
         }
+        return opened | read_to_the_end
 
 
 def main() -> int:
@@ -146,12 +210,8 @@ def main() -> int:
     if asked.json:
         print(json.dumps(found))
     else:
-        print(f"{'':10}{'MB':>6}{'first content':>15}{'longest task':>14}{'tasks > 200 ms':>16}{'steps':>7}")
-        for name, one in found.items():
-            print(
-                f"{name:10}{one['megabytes']:6}{one['first_content_ms']:12} ms{one['longest_task_ms']:11} ms"
-                f"{one['tasks_over_200_ms']:16}{one['steps']:7}"
-            )
+        for name, figures in found.items():
+            print(f"{name}: " + ", ".join(f"{key} {value}" for key, value in figures.items()))
     return 0
 
 

@@ -161,6 +161,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return FilesTogether(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: Any) -> None:
+    """The database of a test of processes is a new installation, which would refuse the store of the test before."""
+    if "transactional_db" in getattr(item, "fixturenames", ()):
+        (Path(os.environ["TOUCHSTONE_HOME"]) / "artifacts" / "installation" / "identity.json").unlink(
+            missing_ok=True
+        )
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """The modules, and with them torch, stay for the whole run: the garbage collector need not look at them again."""

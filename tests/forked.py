@@ -34,7 +34,12 @@ class Forked(subprocess.Popen[bytes]):
 
 
 def start(
-    module: str, arguments: list[str], *, log: Path, given: Mapping[str, str] | None = None
+    module: str,
+    arguments: list[str],
+    *,
+    log: Path,
+    given: Mapping[str, str] | None = None,
+    with_pipes: bool = False,
 ) -> subprocess.Popen[bytes]:
     """`core_subprocess.start`, forked."""
     _import(module)
@@ -42,14 +47,20 @@ def start(
     prepare = dies_with_parent()
     sys.stdout.flush()
     sys.stderr.flush()
+    into, out = (os.pipe(), os.pipe()) if with_pipes else (None, None)
     pid = os.fork()
     if pid:
-        return Forked(pid, [sys.executable, "-m", module, *arguments])
+        child = Forked(pid, [sys.executable, "-m", module, *arguments])
+        if into and out:
+            os.close(into[0])
+            os.close(out[1])
+            child.stdin, child.stdout = os.fdopen(into[1], "wb"), os.fdopen(out[0], "rb")
+        return child
     status = 1
     try:
         os.setsid()
         prepare()
-        _become(environment, log)
+        _become(environment, log, (into[0], out[1]) if into and out else None)
         status = _run(module, arguments)
     finally:
         try:
@@ -72,12 +83,14 @@ def _import(module: str) -> None:
         del sys.modules[f"{module}.__main__"]  # run again by each child
 
 
-def _become(environment: dict[str, str], log: Path) -> None:
+def _become(environment: dict[str, str], log: Path, pipes: tuple[int, int] | None) -> None:
     os.chdir(settings.BASE_DIR)
     out, nothing = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), os.open(os.devnull, os.O_RDONLY)
-    for descriptor, place in ((nothing, 0), (out, 1), (out, 2)):
+    reading, writing = pipes or (nothing, out)
+    for descriptor, place in ((reading, 0), (writing, 1), (out, 2)):
         os.dup2(descriptor, place)
     os.closerange(3, 4096)  # connections, locks, and the servers of the test
+    sys.stdin = os.fdopen(0, closefd=False)
     sys.stdout, sys.stderr = (os.fdopen(place, "w", buffering=1, closefd=False) for place in (1, 2))
     os.environ.clear()
     os.environ.update(environment)

@@ -25,10 +25,28 @@ TESTS = Path(__file__).parent
 FOLDERS = {
     **dict.fromkeys(("", "client", "contracts", "operations"), "unit"),  # "": the files next to this one
     **dict.fromkeys(
-        ("accounts", "active_learning", "annotation", "config", "core", "datasets", "demo"), "web"
+        (
+            "accounts",
+            "active_learning",
+            "annotation",
+            "bulk",
+            "config",
+            "connectors",
+            "core",
+            "datasets",
+            "demo",
+            "inbox",
+            "lifecycle",
+        ),
+        "web",
     ),
-    **dict.fromkeys(("judges", "lineage", "llm", "metrics", "monitoring", "retraining", "rewards"), "web"),
-    **dict.fromkeys(("rubrics", "training", "trajectories", "webhooks"), "web"),
+    **dict.fromkeys(
+        ("judges", "lineage", "llm", "metrics", "monitoring", "overview", "retraining", "rewards"), "web"
+    ),
+    **dict.fromkeys(
+        ("client_api", "questions", "rubrics", "semantic_search", "training", "trajectories", "webhooks"),
+        "web",
+    ),
     **dict.fromkeys(("benchmarks", "examples", "workers"), "ml"),
     "browser": "browser",
     "faults": "slow",

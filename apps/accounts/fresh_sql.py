@@ -1,6 +1,10 @@
-"""What a new database has in addition to the tables of the models: the audit trail can only grow."""
+"""What a new database has in addition to the tables of the models: the audit trail can only grow, and rows of a project
+have numbers."""
+
+from apps.accounts.project_numbers import NUMBER_FUNCTION
 
 FRESH_SQL = [
+    NUMBER_FUNCTION,
     """
     CREATE FUNCTION accounts_audit_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

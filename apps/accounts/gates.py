@@ -70,6 +70,15 @@ def note_operator_login(request: HttpRequest, user: User) -> None:
     record_authentication(request, user, OPERATOR)
 
 
+def unmet_rules(request: HttpRequest) -> tuple[str, ...]:
+    """Sign-in rules that a project may have, by their fields, and this session does not meet."""
+    rules = {
+        "require_single_sign_on": signed_on(request),
+        "require_two_factor": used_second_factor(request),
+    }
+    return tuple(rule for rule, is_met in rules.items() if not is_met)
+
+
 def project_refusal(request: HttpRequest, project: Project) -> HttpResponse | None:
     """What the project asks of its members and this session lacks, as a page; None where nothing is missing."""
     if project.require_single_sign_on and not signed_on(request):

@@ -2,12 +2,13 @@
 
 from django.utils import timezone
 
+from apps.accounts.actors import Actor
 from apps.accounts.audit_trail import record_audit
 from apps.accounts.models import AccountLink, AuditEvent, Invitation, Membership, Project, Role, User
 from apps.accounts.pseudonyms import person_pseudonym
 
 
-def end_links_of(*, project: Project, user: User, by: User | None) -> None:
+def end_links_of(*, project: Project, user: User, by: Actor) -> None:
     """Close the links into the project that the user made, and theirs to members' passwords: they know them all."""
     for invitation in project.invitations.filter(created_by=user, revoked_at=None):
         invitation.revoked_at = timezone.now()

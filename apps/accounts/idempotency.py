@@ -5,7 +5,7 @@ twice is done once and answered twice.
 
 The work and its recorded answer are one transaction. A second request with the same key waits for the first at the
 unique constraint, then gets its answer; after a failure nothing is recorded and the second one does the work.
-Answers are kept for two days.
+Answers are kept for two days; those that show a secret once are kept encrypted.
 """
 
 import hashlib
@@ -22,12 +22,15 @@ from django.utils import timezone
 
 from apps.accounts.auth import key_of
 from apps.accounts.models import ApiKey, IdempotentResponse
-from apps.core.http.api import problem
+from apps.core.http.problems import problem
+from apps.core.storage.encryption import decrypted, encrypted
 
 MAX_KEY = 255
 KEPT_FOR = timedelta(days=2)
 _CHUNK = 2**20
 _READS = ("GET", "HEAD", "OPTIONS")
+_SHOWN_ONCE = "touchstone.answer_shows_secret"  # in the request's META
+ENCRYPTED = "encrypted:"  # begins a kept answer that was encrypted
 
 
 def idempotent(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -67,9 +70,17 @@ def _once(
             return _replay(row, key_id=key.pk, body_hash=body_hash)
         response = operation()
         if response.status_code < 400:
-            row.status, row.body = response.status_code, response.content.decode()
+            body = response.content.decode()
+            if _SHOWN_ONCE in request.META:
+                body = ENCRYPTED + encrypted(body)
+            row.status, row.body = response.status_code, body
             row.save(update_fields=["status", "body"])
         return response
+
+
+def mark_secret_answer(request: HttpRequest) -> None:
+    """Called by an operation whose answer has a secret that is shown once."""
+    request.META[_SHOWN_ONCE] = True
 
 
 def forget_old_answers() -> int:
@@ -84,8 +95,9 @@ def _replay(row: IdempotentResponse, *, key_id: int, body_hash: str) -> HttpResp
         )
         return problem(422, detail)
     headers = {"Idempotent-Replay": "true"}
+    body = decrypted(row.body.removeprefix(ENCRYPTED)) if row.body.startswith(ENCRYPTED) else row.body
     return HttpResponse(
-        row.body, status=row.status, content_type="application/json; charset=utf-8", headers=headers
+        body, status=row.status, content_type="application/json; charset=utf-8", headers=headers
     )
 
 

@@ -10,9 +10,10 @@ from django.utils import timezone
 
 from apps.accounts import account_links
 from apps.accounts.account_links import Purpose
+from apps.accounts.actors import Actor, person_of
 from apps.accounts.audit_trail import record_audit
 from apps.accounts.grants import is_of_an_owner, was_removed_since
-from apps.accounts.models import AccountLink, Invitation, Membership, Project, Role, User
+from apps.accounts.models import AccountLink, ApiKey, Invitation, Membership, Project, Role, User
 from apps.accounts.selectors import hash_of
 from apps.accounts.services import create_user, set_member
 from apps.core.errors import DomainError, Forbidden, NotFound
@@ -23,9 +24,11 @@ MOST_DAYS = 90
 
 @transaction.atomic
 def invite(
-    *, project: Project, role: Role, by: User, email: str = "", most_uses: int = 1, days: int = 14
+    *, project: Project, role: Role, by: Actor, email: str = "", most_uses: int = 1, days: int = 14
 ) -> tuple[Invitation, str]:
     """The invitation and its token, which is nowhere else: only its hash is kept. email: no one else may use it."""
+    if role == Role.OWNER and isinstance(by, ApiKey) and person_of(by) is None:
+        raise Forbidden("The key of a service account invites no owners. Use one that belongs to an owner.")
     if not 1 <= most_uses <= MOST_USES:
         raise DomainError(f"A link is for 1 to {MOST_USES} people.", pointer="/most_uses")
     if not 1 <= days <= MOST_DAYS:
@@ -39,7 +42,7 @@ def invite(
         prefix=f"tsi_{prefix}",
         hash=hash_of(token),
         most_uses=1 if email else most_uses,
-        created_by=by,
+        created_by=person_of(by),
         expires_at=timezone.now() + timedelta(days=days),
     )
     data = {"role": role.value, "email": invitation.email, "uses": invitation.most_uses}
@@ -48,7 +51,7 @@ def invite(
 
 
 @transaction.atomic
-def revoke_invitation(*, invitation: Invitation, by: User) -> None:
+def revoke_invitation(*, invitation: Invitation, by: Actor) -> None:
     """End a link at once. Members who joined by it stay."""
     if Invitation.objects.filter(pk=invitation.pk, revoked_at=None).update(revoked_at=timezone.now()):
         record_audit(

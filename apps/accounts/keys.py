@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
+from apps.accounts.actors import Actor
 from apps.accounts.audit_trail import record_audit
 from apps.accounts.models import ApiKey, Project, Role, Scope, ServiceAccount, User
 from apps.accounts.selectors import SCOPES_OF_ROLE, hash_of, role_in
@@ -76,8 +77,8 @@ def create_api_key(
 
 
 @transaction.atomic
-def revoke_api_key(*, key: ApiKey, by: User | None, reason: str = "") -> ApiKey:
-    """End a key at permanently. Revoking twice changes nothing."""
+def revoke_api_key(*, key: ApiKey, by: Actor, reason: str = "") -> ApiKey:
+    """End a key permanently. Revoking twice changes nothing."""
     if ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
         data = {"reason": reason} if reason else {}
         record_audit(project=key.project, actor=by, verb="key.revoked", target=key.prefix, data=data)
@@ -104,7 +105,7 @@ def change_limits(*, key: ApiKey, limits: KeyLimits, by: User | None) -> ApiKey:
 
 @transaction.atomic
 def revoke_keys_of(
-    *, user: User, project: Project | None = None, by: User | None, reason: str = "owner removed"
+    *, user: User, project: Project | None = None, by: Actor, reason: str = "owner removed"
 ) -> int:
     """Revoke what belongs to the user: all of it, or what is of one project. Returns how many keys."""
     keys = ApiKey.objects.select_related("project").filter(owner_user=user, revoked_at=None)
@@ -127,7 +128,7 @@ def close_service_account(*, account: ServiceAccount, by: User | None) -> int:
 
 
 @transaction.atomic
-def hand_over_keys(*, project: Project, user: User, to: ServiceAccount, by: User | None) -> int:
+def hand_over_keys(*, project: Project, user: User, to: ServiceAccount, by: Actor) -> int:
     """The user's live keys of the project belong to the service account from now on. Returns how many."""
     if to.project_id != project.pk or not to.is_active:
         raise DomainError(f"{to} is not an active service account of {project}; choose another one.")
@@ -146,7 +147,7 @@ def live_keys_of(user: User, project: Project) -> list[ApiKey]:
 
 
 @transaction.atomic
-def fit_keys_to_role(*, project: Project, user: User, role: Role, by: User | None) -> None:
+def fit_keys_to_role(*, project: Project, user: User, role: Role, by: Actor) -> None:
     """Take from the user's keys what the role may not have; a key that has nothing else is revoked."""
     for key in project.api_keys.filter(owner_user=user, revoked_at=None):
         kept = [scope for scope in key.scopes if scope in SCOPES_OF_ROLE[role]]

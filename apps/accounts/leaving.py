@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from apps.accounts import account_links
 from apps.accounts.audit_trail import record_audit
+from apps.accounts.idempotency import ENCRYPTED
 from apps.accounts.keys import revoke_keys_of
 from apps.accounts.models import AccountLink, IdempotentResponse, Invitation, Membership, Project, Role, User
 from apps.accounts.pseudonyms import forget_person, person_pseudonym
@@ -80,7 +82,8 @@ def delete_user(
         done |= deleting(user, erase_comments)
     Invitation.objects.filter(email=user.email).delete()
     AccountLink.objects.filter(email=user.email).delete()
-    IdempotentResponse.objects.filter(body__icontains=user.email).delete()
+    named = Q(body__icontains=user.email) | Q(body__startswith=ENCRYPTED)  # cannot be searched
+    IdempotentResponse.objects.filter(named).delete()
     data: dict[str, Any] = done | {"reason": _without(reason, user), "comments erased": erase_comments}
     record_audit(project=None, actor=by, verb="user.deleted", target=person_pseudonym(user.email), data=data)
     email = user.email

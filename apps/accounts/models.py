@@ -1,6 +1,6 @@
 """Who may do what: users, projects, memberships, API keys, and the trail of what they did."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.models import PermissionsMixin
@@ -10,6 +10,7 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 from apps.accounts.audit_models import AuditAlias, AuditSeal, KeyAddress, ScimIdentity
+from apps.accounts.project_numbers import ProjectSequence
 from apps.accounts.sign_in_models import AccountLink, GuessCounter, UserSession
 
 __all__ = [
@@ -18,12 +19,14 @@ __all__ = [
     "AuditAlias",
     "AuditEvent",
     "AuditSeal",
+    "FirstAccount",
     "GuessCounter",
     "IdempotentResponse",
     "Invitation",
     "KeyAddress",
     "Membership",
     "Project",
+    "ProjectSequence",
     "Role",
     "ScimIdentity",
     "Scope",
@@ -60,6 +63,26 @@ class User(AbstractBaseUser, PermissionsMixin):
     def __str__(self) -> str:
         return self.name or self.email
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        is_new = self._state.adding
+        super().save(*args, **kwargs)
+        if is_new:
+            FirstAccount.objects.bulk_create([FirstAccount(pk=FirstAccount.ONLY)], ignore_conflicts=True)
+
+
+class FirstAccount(models.Model):
+    """That there has been an account, one row: the link of the first one stays used when all are deleted."""
+
+    ONLY = 1
+
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="first_account_once")]
+
+    def __str__(self) -> str:
+        return f"since {self.created_at:%Y-%m-%d}"
+
 
 class Project(models.Model):
     slug = models.SlugField(max_length=60, unique=True)
@@ -69,6 +92,7 @@ class Project(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     require_two_factor = models.BooleanField(default=False)
     require_single_sign_on = models.BooleanField(default=False)
+    archived_at = models.DateTimeField(null=True)  # since then nothing in it can be changed
 
     def __str__(self) -> str:
         return self.slug

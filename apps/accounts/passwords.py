@@ -1,4 +1,6 @@
-"""Passwords: chosen by the owner of the account, never shown, and never set by someone else."""
+"""Passwords: chosen by the owner of the account, or, on the command line, by the administrator."""
+
+import secrets
 
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
@@ -45,6 +47,30 @@ def choose_password(*, link: AccountLink, password: str) -> User:
     how = "a mailed link" if link.is_mailed else "a link"
     record_audit(project=None, actor=user, verb="password.changed", target=user.email, data={"by": how})
     return user
+
+
+@transaction.atomic
+def reset_password(
+    *, user: User, password: str | None = None, must_change_password: bool = False
+) -> tuple[str, int]:
+    """The administrator's change, for an account whose password is lost: the new password, made up when none is given,
+    and how many sessions ended. Links to a password open nothing afterwards; API keys and second factors stay.
+
+    must_change_password: at the next login, since someone else has seen it. Raises Conflict for an account that is
+    closed or logs in by single sign-on.
+    """
+    if not user.is_active:
+        raise Conflict(f"The account {user.email} is closed, so no password opens it.")
+    if signs_on_only(user):
+        raise Conflict(f"{user.email} has no password here: they log in by single sign-on.")
+    if password is None:
+        password = secrets.token_urlsafe(12)
+    else:
+        check_password(password, user)
+    _set_password(user, password, must_change_password=must_change_password)
+    ended = end_sessions(user=user, by=None)
+    record_audit(project=None, actor=None, verb="password.reset", target=user.email, data={"sessions": ended})
+    return password, ended
 
 
 def request_reset(email: str) -> None:
@@ -103,8 +129,8 @@ def require_only_project(user: User, project_id: int) -> None:
         )
 
 
-def _set_password(user: User, password: str) -> None:
+def _set_password(user: User, password: str, *, must_change_password: bool = False) -> None:
     user.set_password(password)
-    user.must_change_password = False
+    user.must_change_password = must_change_password
     user.save(update_fields=["password", "must_change_password"])
     account_links.end_links(user=user)

@@ -7,7 +7,8 @@ from django.db import transaction
 
 from apps.accounts import account_links, invitations
 from apps.accounts.account_links import Purpose
-from apps.accounts.models import AccountLink, Invitation, Project, Role, User
+from apps.accounts.actors import person_of
+from apps.accounts.models import AccountLink, ApiKey, Invitation, Project, Role, User
 from apps.accounts.services import create_user_without_password, set_member
 
 
@@ -24,7 +25,7 @@ class AddedPerson:
 
 
 @transaction.atomic
-def add_person(*, project: Project, email: str, role: Role, by: User) -> AddedPerson:
+def add_person(*, project: Project, email: str, role: Role, by: User | ApiKey) -> AddedPerson:
     """A member, or where nothing shows that the account is of the person who owns the address, an invitation for them.
 
     Such an account may have been made, under this address, by someone else: another project's owner, or anyone who had
@@ -40,11 +41,13 @@ def add_person(*, project: Project, email: str, role: Role, by: User) -> AddedPe
     return AddedPerson(email, is_member=False, invitation=invitation, token=token)
 
 
-def _add_new(project: Project, email: str, role: Role, by: User) -> AddedPerson:
+def _add_new(project: Project, email: str, role: Role, by: User | ApiKey) -> AddedPerson:
     user = create_user_without_password(email=email, by=by)
     set_member(project=project, user=user, role=role, by=by)
     if settings.MAIL:
-        account_links.mail_link(email=user.email, purpose=Purpose.PASSWORD, by=by)
+        account_links.mail_link(email=user.email, purpose=Purpose.PASSWORD, by=person_of(by))
         return AddedPerson(user.email, is_member=True, is_mailed=True)
-    link, token = account_links.show_link(user=user, purpose=Purpose.PASSWORD, by=by, project=project)
+    link, token = account_links.show_link(
+        user=user, purpose=Purpose.PASSWORD, by=person_of(by), project=project
+    )
     return AddedPerson(user.email, is_member=True, link=link, token=token)

@@ -8,6 +8,7 @@ from django.core.validators import validate_email, validate_slug
 from django.db import transaction
 from django.utils import timezone
 
+from apps.accounts.actors import Actor
 from apps.accounts.audit_trail import COMMAND_LINE as COMMAND_LINE
 from apps.accounts.audit_trail import record_audit as record_audit
 from apps.accounts.grants import end_links_of
@@ -15,7 +16,7 @@ from apps.accounts.keys import KEYS_CHANNEL as KEYS_CHANNEL
 from apps.accounts.keys import create_api_key as create_api_key
 from apps.accounts.keys import fit_keys_to_role, hand_over_keys, revoke_keys_of
 from apps.accounts.keys import revoke_api_key as revoke_api_key
-from apps.accounts.models import Membership, Project, Role, ServiceAccount, User
+from apps.accounts.models import ApiKey, Membership, Project, Role, ServiceAccount, User
 from apps.core.errors import Conflict, DomainError, NotFound
 
 
@@ -45,7 +46,7 @@ def create_user(
 
 
 @transaction.atomic
-def create_user_without_password(*, email: str, by: User | str) -> User:
+def create_user_without_password(*, email: str, by: User | ApiKey | str) -> User:
     """An account that no one can log in to before they chose a password by a link (account_links.py)."""
     user = _new_user(email, "")
     user.set_unusable_password()
@@ -75,7 +76,7 @@ def create_project(*, slug: str, name: str = "", owner: User | None = None) -> P
 
 
 @transaction.atomic
-def show_models_to_annotators(*, project: Project, shown: bool, by: User | None) -> Project:
+def show_models_to_annotators(*, project: Project, shown: bool, by: Actor) -> Project:
     """Whether annotators and reviewers see figures of models: accuracies, counts of endpoints, alerts."""
     if (
         Project.objects.filter(pk=project.pk)
@@ -89,7 +90,20 @@ def show_models_to_annotators(*, project: Project, shown: bool, by: User | None)
 
 
 @transaction.atomic
-def set_member(*, project: Project, user: User, role: Role, by: User | None) -> Membership:
+def rename_project(*, project: Project, name: str, by: Actor) -> Project:
+    """Change the name that pages show. The slug, which addresses and commands have, stays."""
+    name = " ".join(name.split())
+    if not 1 <= len(name) <= 200:
+        raise DomainError("The name of a project must have 1 to 200 characters.", pointer="/name")
+    if name != project.name:
+        project.name = name
+        project.save(update_fields=["name"])
+        record_audit(project=project, actor=by, verb="project.renamed", target=project.slug)
+    return project
+
+
+@transaction.atomic
+def set_member(*, project: Project, user: User, role: Role, by: Actor) -> Membership:
     """Make `user` a member with `role`, or change their role. The last owner stays one.
 
     Their keys keep only the scopes that the role may have; a key without any is revoked.
@@ -114,7 +128,7 @@ def set_member(*, project: Project, user: User, role: Role, by: User | None) -> 
 
 
 @transaction.atomic
-def remove_member(*, membership: Membership, by: User | None, keys_to: ServiceAccount | None = None) -> None:
+def remove_member(*, membership: Membership, by: Actor, keys_to: ServiceAccount | None = None) -> None:
     """End a membership. What they did stays; the last owner cannot go.
 
     Their keys of the project are revoked, or belong to the service account `keys_to` from now on. Links that they made
@@ -179,13 +193,14 @@ def _keep_an_owner(membership: Membership) -> None:
 
 
 def _new_user(email: str, name: str, *, is_verified: bool = False) -> User:
-    email = _email(email)
+    email = checked_email(email)
     if User.objects.filter(email=email).exists():
         raise Conflict(f"There is already a user {email}.", pointer="/email")
     return User(email=email, name=name, email_verified_at=timezone.now() if is_verified else None)
 
 
-def _email(email: str) -> str:
+def checked_email(email: str) -> str:
+    """In the one form that is stored. Raises DomainError."""
     email = email.strip().lower()
     try:
         validate_email(email)

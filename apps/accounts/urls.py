@@ -20,6 +20,9 @@ from apps.accounts.views import (
 app_name = "accounts"
 urlpatterns = [
     path("", home.home, name="home"),
+    path("projects/new", home.project_create, name="project-create"),
+    path("start/<str:token>", account_links.first_account, name="first-account"),
+    path("projects/switch", home.project_switch, name="project-switch"),
     path("login", sign_in.log_in, name="login"),
     path("logout", auth.LogoutView.as_view(), name="logout"),
     path("password", sign_in.password_change, name="password-change"),
@@ -32,7 +35,7 @@ urlpatterns = [
     path("account/delete", leaving.account_delete, name="account-delete"),
     path("account/verify", account.verify_ask, name="verify-ask"),
     path("invitations/<int:pk>/accept", account.invitation_accept, name="invitation-accept"),
-    path("p/<slug:slug>/", home.project_home, name="project-home"),
+    # `project-home`, which all apps link to, shows what all apps know: apps.config.urls adds it here.
     path("p/<slug:slug>/as-annotator", home.see_as_annotator, name="see-as-annotator"),
     path("p/<slug:slug>/people", members.member_list, name="member-list"),
     path("p/<slug:slug>/people/models-shown", members.models_shown, name="models-shown"),

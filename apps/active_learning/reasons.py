@@ -71,7 +71,12 @@ def curve_chart(curve: dict[str, Any]) -> dict[str, Any]:
         series.append(
             {"name": "target", "points": [[grid[0], curve["wanted"]], [end, curve["wanted"]]], "dashed": True}
         )
-    return {"kind": "line", "x": {"name": "comparisons"}, "y": {"name": "accuracy"}, "series": series}
+    return {
+        "kind": "line",
+        "x": {"name": "comparisons"},
+        "y": {"name": "accuracy", "share": True},
+        "series": series,
+    }
 
 
 def describe_needed_labels(curve: dict[str, Any], comparisons: int) -> str:

@@ -10,7 +10,7 @@ from apps.accounts.services import record_audit
 from apps.active_learning.models import ItemSelection, SelectionPlan, SelectionReason, Strategy
 from apps.active_learning.selectors import is_due, trajectories_with_features
 from apps.annotation.models import Campaign, Item
-from apps.annotation.services import set_acquisition_scores, update_campaign
+from apps.annotation.services import require_unclosed, set_acquisition_scores, update_campaign
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
 from apps.core.storage.artifacts import delete_tree
@@ -71,6 +71,7 @@ def save_plan(
 @transaction.atomic
 def select_next(*, plan: SelectionPlan) -> ItemSelection | None:
     """Queue a ranking; None where one is queued or running."""
+    require_unclosed(plan.campaign, "rank its items")
     try:
         with transaction.atomic():
             selection = ItemSelection.objects.create(plan=plan)
@@ -82,7 +83,9 @@ def select_next(*, plan: SelectionPlan) -> ItemSelection | None:
 
 def select_due_plans() -> int:
     """Choose again for every open campaign of the order `active` where enough has come since; how many."""
-    campaigns = Campaign.objects.filter(state=Campaign.State.OPEN, ordering=Campaign.Ordering.ACTIVE)
+    campaigns = Campaign.objects.filter(
+        state=Campaign.State.OPEN, ordering=Campaign.Ordering.ACTIVE, project__archived_at=None
+    )
     started = 0
     for campaign in campaigns.select_related("selection_plan__endpoint"):
         plan = (

@@ -1,6 +1,5 @@
 """What a campaign hands out next and how many annotations it needs, for researchers; why an item, for everyone."""
 
-import json
 from typing import Any
 
 from django.contrib import messages
@@ -112,6 +111,6 @@ def _status(plan: SelectionPlan | None) -> dict[str, Any]:
         "chosen": [(reason.item, describe_reason(reason)) for reason in next_items(plan, SHOWN)],
         "comparisons": result.get("comparisons", 0),
         "curve": curve,
-        "drawing": json.dumps(curve_chart(curve)) if curve else None,
+        "drawing": curve_chart(curve) if curve else None,
         "needed": describe_needed_labels(curve, result["comparisons"]) if curve and curve["wanted"] else "",
     }

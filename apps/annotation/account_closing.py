@@ -3,7 +3,15 @@
 from django.db.models import Q
 
 from apps.accounts.models import Project, User
-from apps.annotation.models import Annotation, Annotator, Assignment, Comment, CriterionScore, StepLabelSet
+from apps.annotation.models import (
+    Annotation,
+    Annotator,
+    Assignment,
+    CategoryChoice,
+    Comment,
+    CriterionScore,
+    StepLabelSet,
+)
 from apps.annotation.services import release_member_assignments
 
 State = Assignment.State
@@ -44,6 +52,7 @@ def _erase_words(annotators: list[Annotator]) -> int:
     assignments.exclude(state=State.SUBMITTED).update(draft={})
     annotations = Annotation.objects.filter(assignment__in=assignments)
     CriterionScore.objects.filter(annotation__in=annotations).update(note="")
+    CategoryChoice.objects.filter(annotation__in=annotations).update(note="")
     StepLabelSet.objects.filter(annotation__in=annotations).update(corrections={})
     return Comment.objects.filter(annotation__in=annotations).update(text=ERASED, quote="")
 

@@ -17,6 +17,7 @@ class AnnotationConfig(AppConfig):
         from apps.accounts import leaving
         from apps.accounts.models import Membership
         from apps.annotation.account_closing import hide_names, release_items
+        from apps.annotation.filter_conditions import annotation_condition, campaign_names
         from apps.annotation.services import (
             announce_completed_campaigns,
             expire_locks,
@@ -26,6 +27,7 @@ class AnnotationConfig(AppConfig):
         from apps.annotation.visible_trajectories import shown_trajectories
         from apps.trajectories import notes as trajectory_notes
         from apps.trajectories import view_permissions
+        from apps.trajectories.filter_queries import register_condition
 
         def release_on_leaving(instance: Membership, **more: Any) -> None:
             release_member_assignments(project=instance.project, user=instance.user)
@@ -36,5 +38,6 @@ class AnnotationConfig(AppConfig):
         leaving.register("annotation", closing=release_items, deleting=hide_names)
         trajectory_notes.register(notes)
         view_permissions.register(shown_trajectories)
+        register_condition(annotation_condition, {"campaign": campaign_names})
         periodic.register("expire locks", EXPIRE_EVERY_SECONDS, expire_locks)
         periodic.register("announce completed campaigns", DONE_EVERY_SECONDS, announce_completed_campaigns)

@@ -4,16 +4,20 @@ import copy
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 
-from apps.accounts.models import Project
+from apps.accounts.models import Project, User
 from apps.annotation.feedback_types import FEEDBACK_TYPES
-from apps.annotation.models import Campaign
+from apps.annotation.models import Annotator, Campaign
 from apps.annotation.presentation import SIDES
-from apps.annotation.services import ItemBuildOptions, ItemFilters
+from apps.annotation.services import DIFFER, ItemBuildOptions, has_pairs
 from apps.core.forms import add_widget_classes
 from apps.rubrics.models import Rubric
+from apps.rubrics.rubric_templates import RubricTemplate, rubric_template
 from apps.rubrics.selectors import newest_rubrics
-from apps.trajectories.models import Trajectory
+from apps.rubrics.services import save_rubric
+from apps.trajectories.filter_fields import FILTER_FIELDS
+from apps.trajectories.filter_form import SHOWN, FilterForm, filter_chips
 
 
 class CampaignForm(forms.ModelForm):
@@ -37,12 +41,23 @@ class CampaignForm(forms.ModelForm):
         help_text="An item returns to the queue after this time without activity.",
     )
 
+    suggestion_percent = forms.IntegerField(
+        label="Items with a suggestion (percent)",
+        required=False,
+        min_value=1,
+        max_value=90,
+        help_text="The other items are answered freely: the quality page compares both.",
+    )
+    # A rubric that does not exist yet: the key of its template.
+    rubric_template = forms.CharField(required=False, widget=forms.HiddenInput)
+
     class Meta:
         model = Campaign
         fields = [
             "name", "feedback_types", "rubric", "guidelines", "overlap", "ordering", "lock_minutes",
             "max_items_per_annotator", "deadline",
-            "gold_percent", "gold_threshold", "hourly_pay", "swap_sides", "blind_agents", "show_outcome",
+            "gold_percent", "gold_threshold", "hourly_pay", "suggester", "suggestion_percent",
+            "swap_sides", "blind_agents", "show_outcome",
         ]  # fmt: skip
         labels = {
             "rubric": "Rubric",
@@ -52,6 +67,7 @@ class CampaignForm(forms.ModelForm):
             "gold_percent": "Gold items (percent)",
             "gold_threshold": "Gold accuracy threshold (percent)",
             "hourly_pay": "Hourly pay",
+            "suggester": "Suggestions by",
             "swap_sides": "Randomize left and right",
             "blind_agents": "Hide agent names",
             "show_outcome": "Show outcome",
@@ -63,6 +79,10 @@ class CampaignForm(forms.ModelForm):
             "hourly_pay": "In your currency. Used by a pilot to estimate the cost of the remaining items.",
             "rubric": "The criteria of rubric scores, and of comparisons by criterion.",
             "guidelines": "Shown next to each item. Describe what makes a trajectory better.",
+            "suggester": (
+                "A judge, or a name of imported annotations, whose answers annotators can accept with one key. "
+                "Never on gold, practice or adjudicated items. Suggestions influence annotators."
+            ),
             "swap_sides": "Prevents position bias.",
             "show_outcome": "Shows success and reward of each trajectory. This biases annotators.",
         }
@@ -76,6 +96,9 @@ class CampaignForm(forms.ModelForm):
         own = Rubric.objects.filter(pk=self.instance.rubric_id)
         self.fields["rubric"].queryset = newest_rubrics(self.instance.project) | own  # type: ignore[attr-defined]
         self.fields["rubric"].empty_label = "none"  # type: ignore[attr-defined]
+        suggesters = Annotator.objects.filter(project=self.instance.project, user=None).order_by("name")
+        self.fields["suggester"].queryset = suggesters  # type: ignore[attr-defined]
+        self.fields["suggester"].empty_label = "no suggestions"  # type: ignore[attr-defined]
         for kind in FEEDBACK_TYPES.values():
             for name, field in kind.options.items():
                 said = self.instance.options.get(kind.name, {}).get(name)
@@ -89,6 +112,9 @@ class CampaignForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         """Collect the options of the feedback types under `options`."""
         said = super().clean() or {}
+        template = rubric_template(said.pop("rubric_template", ""))
+        self.rubric_draft = None if said.get("rubric") else template
+        said["suggestion_percent"] = said.get("suggestion_percent") or self.instance.suggestion_percent
         options: dict[str, dict[str, str]] = {}
         for name in [name for name in said if "-" in name]:
             kind, _, option = name.partition("-")
@@ -96,6 +122,22 @@ class CampaignForm(forms.ModelForm):
             if value and kind in said.get("feedback_types", ()):
                 options.setdefault(kind, {})[option] = value
         return said | ({"options": options} if "feedback_types" in self.fields else {})
+
+    @property
+    def offered_rubric(self) -> RubricTemplate | None:
+        """The template that becomes the campaign's rubric where none is chosen."""
+        return rubric_template(self["rubric_template"].value())
+
+    def save_rubric(self, *, by: User) -> None:
+        """Save the rubric of the template and choose it. Requires a valid form."""
+        if (draft := self.rubric_draft) is not None:
+            self.cleaned_data["rubric"] = save_rubric(
+                project=self.instance.project,
+                name=draft.name,
+                about=draft.about,
+                criteria=draft.criteria,
+                by=by,
+            )
 
     def options_by_kind(self) -> list[tuple[str, str, list[forms.BoundField]]]:
         """(name, description, options) of each feedback type that can be chosen."""
@@ -107,6 +149,11 @@ class CampaignForm(forms.ModelForm):
 
 
 class ItemsForm(forms.Form):
+    """How items are made, and of which trajectories: conditions of the filter have the names that they have anywhere.
+
+    conditions: of an address, where nothing was posted yet.
+    """
+
     size = forms.TypedChoiceField(
         label="Trajectories per item",
         coerce=int,
@@ -122,52 +169,69 @@ class ItemsForm(forms.Form):
         label="Trajectories differ in",
         choices=[("outcome", "outcome"), ("agent", "agent"), ("any", "anything")],
     )
-    agents = forms.MultipleChoiceField(
-        label="Agents", required=False, widget=forms.SelectMultiple(attrs={"size": 4})
+    partner = forms.ChoiceField(
+        label="Compare with",
+        choices=[("matching", "others that match too"), ("any", "any other of the task")],
+        help_text="Of a comparison or ranking, at least one trajectory matches.",
     )
-    outcome = forms.ChoiceField(
-        label="Outcome",
-        required=False,
-        choices=[
-            ("", "any outcome"),
-            ("success", "succeeded"),
-            ("failure", "failed"),
-            ("unknown", "unknown outcome"),
-        ],
-    )
-    max_tokens = forms.IntegerField(
-        label="Maximum length (tokens)",
+    limit = forms.IntegerField(
+        label="Maximum number of items",
         required=False,
         min_value=1,
-        help_text="Excludes longer trajectories.",
+        max_value=1_000_000,
+        help_text="Drawn at random from all tasks. Leave empty for all.",
     )
     seed = forms.IntegerField(label="Seed", initial=0, help_text="The same seed selects the same items.")
+    assignees = forms.MultipleChoiceField(
+        label="Assign to",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Each of them gets every item. If no one is chosen, anyone in the project can annotate.",
+    )
 
-    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        names = (
-            Trajectory.objects.filter(project=project)
-            .order_by("agent_name")
-            .values_list("agent_name", flat=True)
-        )
-        choices = [(name, name) for name in names.distinct() if name]
-        if choices:
-            self.fields["agents"].choices = choices  # type: ignore[attr-defined]
-        else:
-            del self.fields["agents"]
+    def __init__(
+        self, data: QueryDict | None = None, *, project: Project, conditions: QueryDict | None = None
+    ) -> None:
+        self.filter_form = FilterForm(data if data is not None else conditions or QueryDict(), project)
+        filter = self.filter_form.filter
+        # One agent, or one outcome, is compared with others; and what has no other of its task that matches.
+        is_narrow = filter is not None and bool(filter.agent or filter.success)
+        partner = "any" if is_narrow or (filter and not has_pairs(project, filter)) else "matching"
+        differ = "any" if filter else "outcome"
+        if conditions is not None and conditions.get("differ") in DIFFER:
+            differ, partner = str(conditions["differ"]), "matching"
+        super().__init__(data, initial={"differ": differ, "partner": partner})
+        members = project.memberships.select_related("user").order_by("user__email")
+        self.fields["assignees"].choices = [  # type: ignore[attr-defined]
+            (str(member.user_id), member.user.email) for member in members
+        ]
         add_widget_classes(self)
+
+    @property
+    def further_conditions(self) -> list[tuple[str, str]]:
+        """(label, value) of conditions whose fields are folded away."""
+        filter = self.filter_form.filter
+        shown = {FILTER_FIELDS[name].label for name in SHOWN}
+        chips = filter_chips(filter) if filter else []
+        return [(label, value) for label, value, _ in chips if label not in shown]
+
+    def clean(self) -> dict[str, Any]:
+        if self.filter_form.filter is None:
+            self.filter_form.is_valid()
+            raise forms.ValidationError("The filter has an error; correct the marked field.")
+        return super().clean() or {}
 
     @property
     def choice(self) -> ItemBuildOptions:
         """Options for the item builder. Requires a valid form."""
-        said = self.cleaned_data
-        filters = ItemFilters(
-            agents=tuple(said.get("agents", ())), outcome=said["outcome"], max_tokens=said["max_tokens"]
-        )
+        values = self.cleaned_data
+        assert self.filter_form.filter is not None
         return ItemBuildOptions(
-            size=said["size"],
-            per_task=said["per_task"],
-            differ=said["differ"],
-            filters=filters,
-            seed=said["seed"],
+            size=values["size"],
+            per_task=values["per_task"],
+            differ=values["differ"],
+            partner=values["partner"],
+            limit=values["limit"],
+            filter=self.filter_form.filter,
+            seed=values["seed"],
         )

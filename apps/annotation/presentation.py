@@ -44,6 +44,21 @@ class PresentedItem:
         ids = [trajectory.pk for trajectory in self.trajectories]
         return list(self.order).index(ids.index(trajectory_id))
 
+    @property
+    def scale_criteria(self) -> list[Criterion]:
+        return [criterion for criterion in self.criteria if criterion.has_scale]
+
+    @property
+    def category_criteria(self) -> list[Criterion]:
+        types = (Criterion.AnswerType.CATEGORY, Criterion.AnswerType.CATEGORIES)
+        return [criterion for criterion in self.criteria if criterion.answer_type in types]
+
+    @property
+    def taxonomy(self) -> Criterion | None:
+        """The criterion whose categories are tags on agent steps."""
+        tagging = (each for each in self.criteria if each.answer_type == Criterion.AnswerType.STEP_TAGS)
+        return next(tagging, None)
+
     def option(self, kind: Kind, name: str, default: str) -> str:
         """The campaign's option of a feedback type."""
         return self.options.get(kind, {}).get(name) or default

@@ -21,7 +21,14 @@ from apps.annotation.feedback_types import FEEDBACK_TYPES, AgreementValue
 from apps.annotation.gold import gold_accuracies
 from apps.annotation.models import PREFERENCE_CHOICES, Campaign, Item, ItemTrajectory, Preference
 from apps.annotation.selectors import adjudicated_items
+from apps.core.share_interval import wilson_interval
 
+ALPHA_USES = (  # by Krippendorff (2004) down to 0.667; below, what a model can learn from many labels
+    (0.8, "single labels and gold items"),
+    (0.667, "tentative conclusions, training"),
+    (0.2, "training on many labels; not single ones"),
+    (1e-9, "weak: improve the guidelines first"),
+)
 FAST_SHARE = 1 / 3  # of the campaign's median seconds, below which an annotator is marked as fast
 
 
@@ -37,12 +44,7 @@ class Proportion:
 
     @property
     def interval(self) -> tuple[float, float]:
-        if not self.of:
-            return 0.0, 1.0
-        z, n, p = 1.96, self.of, self.n / self.of
-        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        return max(0.0, middle - half), min(1.0, middle + half)
+        return wilson_interval(self.n, self.of)
 
     @property
     def is_biased(self) -> bool:
@@ -97,6 +99,19 @@ class QualityReport:
     disputed: list[int]
     annotated_twice: int
 
+    @property
+    def has_comparisons(self) -> bool:
+        """Sides and lengths are known of decided comparisons only."""
+        return bool(self.left.of or self.chose_longer.of)
+
+    @property
+    def has_majorities(self) -> bool:
+        return any(person.majority_agreement.of for person in self.people)
+
+    @property
+    def has_gold(self) -> bool:
+        return any(person.gold.of for person in self.people)
+
 
 @dataclass(frozen=True, slots=True)
 class PilotStatistics:
@@ -118,6 +133,10 @@ class PilotStatistics:
     @property
     def is_done(self) -> bool:
         return self.done >= self.wanted
+
+    @property
+    def has_agreement(self) -> bool:
+        return any(found["alpha"] is not None for _, found in self.alphas)
 
 
 def pilot_statistics(campaign: Campaign) -> PilotStatistics:
@@ -280,10 +299,22 @@ def _confusion(answers: list[AgreementValue]) -> list[list[int]]:
     return table
 
 
+def read_alpha(found: dict[str, Any]) -> str:
+    """What labels with this agreement are good for: by the lower end of the interval where there is one."""
+    if found["alpha"] is None:
+        return "unknown: no item has two annotations"
+    low = found["interval"][0] if found["interval"] else found["alpha"]
+    sure = "" if found["interval"] else ", if that holds for more items"
+    for least, words in ALPHA_USES:
+        if low >= least:
+            return f"{words}{sure}"
+    return f"not shown to be better than chance{sure}"
+
+
 def alpha_chart(kinds: dict[str, Any]) -> dict[str, Any]:
-    """Alphas of feedback types and criteria as bars, for charts.js."""
+    """Alphas of feedback types and criteria as bars with their intervals. See `apps.core.charts`."""
     bars = [
-        (FEEDBACK_TYPES[kind].label if name is None else name, values["alpha"])
+        (FEEDBACK_TYPES[kind].label if name is None else name, values)
         for kind, found in kinds.items()
         for name, values in [(None, found), *found["criteria"].items()]
         if values["alpha"] is not None
@@ -291,13 +322,23 @@ def alpha_chart(kinds: dict[str, Any]) -> dict[str, Any]:
     return {
         "kind": "bar",
         "x": {"labels": [name for name, _ in bars]},
-        "y": {"name": "alpha", "max": 1},
-        "series": [{"name": "Krippendorff's alpha", "points": [round(alpha, 4) for _, alpha in bars]}],
+        "y": {"name": "Krippendorff's alpha", "max": 1},
+        "n": "With 95 % intervals, where there are at least ten units",
+        "series": [
+            {
+                "name": "alpha",
+                "points": [round(found["alpha"], 4) for _, found in bars],
+                "counts": [found["items"] for _, found in bars],
+                "intervals": [
+                    [place, *found["interval"]] for place, (_, found) in enumerate(bars) if found["interval"]
+                ],
+            }
+        ],
     }
 
 
 def speed_chart(quality: QualityReport) -> dict[str, Any]:
-    """Median seconds and number of annotations of each annotator as points, for charts.js."""
+    """Median seconds and number of annotations of each annotator as points."""
     points = [
         (person.name, [person.judged, round(person.median_seconds, 1)])
         for person in quality.people
@@ -305,7 +346,7 @@ def speed_chart(quality: QualityReport) -> dict[str, Any]:
     ]
     return {
         "kind": "scatter",
-        "x": {"name": "annotations", "min": 0},
-        "y": {"name": "median seconds", "min": 0},
+        "x": {"name": "annotations", "count": True, "min": 0},
+        "y": {"name": "median time", "unit": "s", "min": 0},
         "series": [{"name": name, "points": [point]} for name, point in points],
     }

@@ -11,6 +11,7 @@ from apps.annotation.agreement_values import group_by_question
 from apps.annotation.annotator_models import AnswerTable, dawid_skene_accuracy, mace_competence
 from apps.annotation.models import Campaign
 from apps.core.errors import DomainError
+from apps.core.share_interval import wilson_interval
 
 MAX_ANSWERS = 50_000
 AssignmentHistory = tuple[str, str, str]  # question, annotator, answer
@@ -28,6 +29,15 @@ class AnnotatorReliability:
     answers: int
     accuracy: float
     competence: float
+
+    @property
+    def accuracy_interval(self) -> tuple[float, float]:
+        """95 %, taking the estimated right answers as known: at least as wide in truth."""
+        return wilson_interval(self.accuracy * self.answers, self.answers)
+
+    @property
+    def competence_interval(self) -> tuple[float, float]:
+        return wilson_interval(self.competence * self.answers, self.answers)
 
 
 def estimate_reliability(campaign: Campaign) -> list[AnnotatorReliability]:

@@ -1,9 +1,10 @@
 """Reads that several callers share. What annotators see is always read through their own Annotator row."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Least
 
 from apps.accounts.models import Project
@@ -70,6 +71,16 @@ class MyCampaign:
         )
 
     @property
+    def position(self) -> int:
+        """Of the next item, from 1."""
+        return self.mine + 1
+
+    @property
+    def total(self) -> int:
+        """Items done and left."""
+        return self.mine + self.left
+
+    @property
     def left_is_more(self) -> bool:
         return self.left > COUNTED
 
@@ -85,15 +96,50 @@ def get_campaign(project: Project, pk: int) -> Campaign:
     return campaign
 
 
+def get_campaign_by_name(project: Project, name: str, *, pointer: str | None = None) -> Campaign:
+    campaign = project.campaigns.select_related("project", "rubric").filter(name=name).first()
+    if campaign is None:
+        raise NotFound(f"There is no campaign {name!r} in this project; create it first.", pointer=pointer)
+    return campaign
+
+
 def campaign_progress(campaign: Campaign) -> Progress:
-    work = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK)
-    counted = Least("completed_count", "overlap")
-    sums = work.aggregate(
-        n=Count("pk"), required=Sum("overlap"), completed=Sum(counted), all=Sum("completed_count")
+    return campaign_progresses([campaign])[campaign.pk]
+
+
+def campaign_progresses(campaigns: Iterable[Campaign]) -> dict[int, Progress]:
+    """By key of the campaign, in two queries."""
+    keys = [campaign.pk for campaign in campaigns]
+    work = Item.objects.filter(campaign__in=keys, purpose=Item.Purpose.WORK)
+    sums = work.values("campaign").annotate(
+        n=Count("pk"),
+        required=Sum("overlap"),
+        counted=Sum(Least("completed_count", "overlap")),
+        every=Sum("completed_count"),
     )
-    locked = Assignment.objects.filter(item__campaign=campaign, state=State.LOCKED).count()
-    required, completed, all_of_them = (sums[name] or 0 for name in ("required", "completed", "all"))
-    return Progress(sums["n"], required, completed, all_of_them - completed, locked)
+    held = Assignment.objects.filter(item__campaign__in=keys, state=State.LOCKED).values("item__campaign")
+    locked = dict(held.annotate(n=Count("pk")).values_list("item__campaign", "n"))
+    found = {
+        row["campaign"]: Progress(
+            row["n"],
+            row["required"],
+            row["counted"],
+            row["every"] - row["counted"],
+            locked.get(row["campaign"], 0),
+        )
+        for row in sums
+    }
+    return {key: found.get(key) or Progress(0, 0, 0, 0, locked.get(key, 0)) for key in keys}
+
+
+def last_annotations(campaigns: Iterable[Campaign]) -> dict[int, datetime]:
+    """When a campaign was last annotated, by its key."""
+    rows = Assignment.objects.filter(
+        item__campaign__in=[campaign.pk for campaign in campaigns], state=State.SUBMITTED
+    )
+    return dict(
+        rows.values("item__campaign").annotate(at=Max("finished_at")).values_list("item__campaign", "at")
+    )
 
 
 def annotator_activity(campaign: Campaign) -> QuerySet[Annotator]:
@@ -214,6 +260,17 @@ def list_history(
     if campaign is not None:
         rows = rows.filter(item__campaign=campaign)
     return rows.select_related("item__task", "item__campaign").order_by("-finished_at", "-pk")
+
+
+def own_assignments(annotator: Annotator, campaign: Campaign) -> dict[str, QuerySet[Assignment]]:
+    """An annotator's assignments in a campaign: drafts, submitted and skipped ones, newest first."""
+    rows = Assignment.objects.filter(annotator=annotator, item__campaign=campaign, is_adjudication=False)
+    rows = rows.select_related("item__task", "item__campaign")
+    return {
+        "drafts": rows.exclude(draft={}).order_by("-draft_saved_at", "-pk"),
+        "submitted": rows.filter(annotations__isnull=False).distinct().order_by("-finished_at", "-pk"),
+        "skipped": rows.filter(state__in=[State.SKIPPED, State.FLAGGED]).order_by("-finished_at", "-pk"),
+    }
 
 
 def item_trajectory_ids(items: Sequence[int]) -> dict[int, list[int]]:

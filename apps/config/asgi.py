@@ -10,6 +10,7 @@ from django.core.asgi import get_asgi_application
 from django.urls import get_resolver
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
@@ -79,7 +80,10 @@ _routed = Starlette(
         Route("/client/{file_name}", client_file),
         Route("/api/v1/rewards{rest:path}", forward, methods=METHODS),
         Route("/compat{rest:path}", forward, methods=METHODS),
-        Mount(settings.STATIC_URL.rstrip("/"), Revalidated(directory=settings.STATICFILES_DIRS[0])),
+        Mount(
+            settings.STATIC_URL.rstrip("/"),
+            GZipMiddleware(Revalidated(directory=settings.STATICFILES_DIRS[0]), minimum_size=1000),
+        ),
         Mount("", _pages),
     ],
     lifespan=lifespan,

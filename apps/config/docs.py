@@ -1,5 +1,6 @@
 """The API's documentation page, drawn from the OpenAPI document, without a script and without a CDN."""
 
+import json
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,10 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from apps.config.openapi import scopes_of
+
 _INDENT = "  "
+_ANYTHING = "any JSON"
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,7 @@ class Operation:
     title: str
     about: str
     parameters: list[dict[str, Any]]
+    scopes: str
     body: str
     answer: str
     curl: str
@@ -35,13 +40,9 @@ def render_docs(request: HttpRequest, schema: dict[str, Any]) -> HttpResponse:
 
 def _operation(path: str, method: str, spec: dict[str, Any], schema: dict[str, Any]) -> Operation:
     definitions = schema.get("components", {}).get("schemas", {})
-    contents = [_content(spec.get("requestBody"))]
-    contents += [
-        _content(answer)
-        for status, answer in spec.get("responses", {}).items()
-        if str(status).startswith("2")
-    ]
-    body, answer = (shape(content, definitions) if content else "" for content in [*contents, {}][:2])
+    answers = [part for status, part in spec["responses"].items() if status.startswith("2")]
+    contents = [_content(part) for part in (spec.get("requestBody"), *answers[:1])]
+    body, answer = (shape(content, definitions) if content else "" for content in contents)
     curl = f'curl -H "Authorization: Bearer $KEY" {settings.PUBLIC_URL}{path}'
     if method != "get":
         curl = curl.replace("curl ", f"curl -X {method.upper()} ", 1)
@@ -53,9 +54,8 @@ def _operation(path: str, method: str, spec: dict[str, Any], schema: dict[str, A
     ]
     title = spec.get("summary") or f"{method.upper()} {path}"
     identifier = spec.get("operationId", f"{method}{path}")
-    return Operation(
-        identifier, method.upper(), path, title, spec.get("description", ""), parameters, body, answer, curl
-    )
+    about, scopes = spec.get("description", ""), scopes_of(spec)
+    return Operation(identifier, method.upper(), path, title, about, parameters, scopes, body, answer, curl)
 
 
 def _content(part: dict[str, Any] | None) -> dict[str, Any]:
@@ -65,22 +65,26 @@ def _content(part: dict[str, Any] | None) -> dict[str, Any]:
     return {}
 
 
-def shape(schema: dict[str, Any], definitions: dict[str, Any], depth: int = 0) -> str:
+def shape(schema: dict[str, Any] | bool, definitions: dict[str, Any], depth: int = 0) -> str:
     """A JSON Schema as people write shapes: {"name": string, "limit"?: integer = 100}."""
+    if isinstance(schema, bool):
+        return _ANYTHING
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[-1]
         return shape(definitions[name], definitions, depth) if depth < 4 else name
-    if options := schema.get("anyOf") or schema.get("oneOf"):
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if options and "properties" not in schema:  # else they say which of these are required
         return " | ".join(dict.fromkeys(shape(option, definitions, depth) for option in options))
     if "enum" in schema:
-        return " | ".join(f'"{value}"' for value in schema["enum"])
+        return " | ".join(map(json.dumps, schema["enum"]))
     if "const" in schema:
         return f'"{schema["const"]}"'
     if schema.get("type") == "array":
         return f"[{shape(schema.get('items', {}), definitions, depth)}, …]"
     if properties := schema.get("properties"):
         return _object(properties, set(schema.get("required", [])), definitions, depth)
-    return str(schema.get("type", "any JSON"))
+    named = schema.get("type", _ANYTHING)
+    return " | ".join(named) if isinstance(named, list) else str(named)
 
 
 def _object(properties: dict[str, Any], required: set[str], definitions: dict[str, Any], depth: int) -> str:

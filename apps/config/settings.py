@@ -1,26 +1,36 @@
 """Settings come from the environment, are listed in the README's table, and fail loudly."""
 
+import os
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import SimpleLazyObject
 
 from apps.core.database import database_url, embedded_postgres
 from apps.core.environment import (
+    checked_broker,
+    checked_url,
     env_bool,
+    env_bucket,
     env_choice,
+    env_device,
     env_folders,
     env_int,
+    env_json,
+    env_lines,
     env_list,
     env_mail,
     env_networks,
+    env_numbers,
     env_pairs,
     env_path,
     env_ports,
     env_str,
+    env_url,
     password_in,
+    without_password,
 )
 from apps.core.sign_on import sign_on_providers
 
@@ -37,9 +47,11 @@ CSRF_TRUSTED_ORIGINS = env_list("TOUCHSTONE_TRUSTED_ORIGINS", [])
 # From whom X-Forwarded-For and X-Forwarded-Proto are believed (apps/core/http/client_address.py).
 TRUSTED_PROXIES = env_networks("TOUCHSTONE_TRUSTED_PROXIES")
 # Of one process (web, rewards); those of TRUSTED_PROXIES and of this machine do not count by address.
-MAX_CONNECTIONS = env_int("TOUCHSTONE_MAX_CONNECTIONS", 5000)
-MAX_CONNECTIONS_PER_ADDRESS = env_int("TOUCHSTONE_MAX_CONNECTIONS_PER_ADDRESS", 1000)
-REQUESTS_AT_ONCE = env_int("TOUCHSTONE_REQUESTS_AT_ONCE", 4)  # of a key or session, in the web process
+MAX_CONNECTIONS = env_int("TOUCHSTONE_MAX_CONNECTIONS", 5000, least=1)
+MAX_CONNECTIONS_PER_ADDRESS = env_int("TOUCHSTONE_MAX_CONNECTIONS_PER_ADDRESS", 1000, least=1)
+REQUESTS_AT_ONCE = env_int(
+    "TOUCHSTONE_REQUESTS_AT_ONCE", 4, least=1
+)  # of a key or session, in the web process
 MAIL = env_mail("TOUCHSTONE_EMAIL_URL")  # empty: no mail is sent
 EMAIL_HOST = MAIL.get("EMAIL_HOST", "localhost")
 EMAIL_PORT = MAIL.get("EMAIL_PORT", 25)
@@ -49,7 +61,7 @@ EMAIL_USE_TLS = MAIL.get("EMAIL_USE_TLS", False)
 EMAIL_USE_SSL = MAIL.get("EMAIL_USE_SSL", False)
 EMAIL_TIMEOUT = 15
 DEFAULT_FROM_EMAIL = env_str("TOUCHSTONE_EMAIL_FROM", "touchstone@localhost")
-PUBLIC_URL = env_str("TOUCHSTONE_PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
+PUBLIC_URL = env_url("TOUCHSTONE_PUBLIC_URL", "http://127.0.0.1:8000")
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -67,6 +79,7 @@ INSTALLED_APPS = [
     "ninja",
     "apps.core",
     "apps.accounts",
+    "apps.inbox",
     "apps.webhooks",
     "apps.trajectories",
     "apps.rubrics",
@@ -77,10 +90,16 @@ INSTALLED_APPS = [
     "apps.metrics",
     "apps.training",
     "apps.rewards",
+    "apps.connectors",
     "apps.lineage",
+    "apps.semantic_search",
+    "apps.bulk",
+    "apps.questions",
     "apps.active_learning",
     "apps.monitoring",
     "apps.retraining",
+    "apps.overview",
+    "apps.lifecycle",
     "apps.demo",
 ]
 
@@ -126,13 +145,11 @@ TEMPLATES = [
 DATABASE_IS_EMBEDDED = not env_str("DATABASE_URL", "")
 DATABASE_URL = env_str("DATABASE_URL", "") or embedded_postgres.database_url(HOME)
 DATABASES = {"default": database_url.parse(DATABASE_URL)}
-if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
-    raise ImproperlyConfigured(
-        "DATABASE_URL must name a PostgreSQL database: postgresql://user:password@host:port/name"
-    )
 # Of the role that owns the tables, for `migrate`, `backup` and `restore`. Empty: the role of DATABASE_URL does.
 MIGRATION_DATABASE_URL = env_str("TOUCHSTONE_MIGRATION_DATABASE_URL", "")
-DB_POOL = env_int("TOUCHSTONE_DB_POOL", 20)  # connections of a web process; the others hold one each
+if MIGRATION_DATABASE_URL:
+    database_url.parse(MIGRATION_DATABASE_URL, "TOUCHSTONE_MIGRATION_DATABASE_URL")
+DB_POOL = env_int("TOUCHSTONE_DB_POOL", 20, least=1)  # connections of a web process; the others hold one each
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "accounts.User"
@@ -145,11 +162,11 @@ AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
 ]
 # Guessing is slowed down by apps/accounts/login_guard.py: so many wrong passwords for a name from an address are free.
-LOGIN_FAILURES = env_int("TOUCHSTONE_LOGIN_FAILURES", 10)
+LOGIN_FAILURES = env_int("TOUCHSTONE_LOGIN_FAILURES", 10, least=1)
 # Sessions are rows of ours (apps/accounts/sessions.py): they end when no one was there for so long, and at a day.
 SESSION_ENGINE = "apps.accounts.sessions"
-SESSION_IDLE_HOURS = env_int("TOUCHSTONE_SESSION_IDLE_HOURS", 12)
-SESSION_DAYS = env_int("TOUCHSTONE_SESSION_DAYS", 14)
+SESSION_IDLE_HOURS = env_int("TOUCHSTONE_SESSION_IDLE_HOURS", 12, least=1)
+SESSION_DAYS = env_int("TOUCHSTONE_SESSION_DAYS", 14, least=1)
 SESSION_COOKIE_AGE = SESSION_IDLE_HOURS * 3600  # of a session that no one is signed in with yet
 # The token of a directory that makes and closes accounts (SCIM); without one there is no such service.
 SCIM_TOKEN = env_str("TOUCHSTONE_SCIM_TOKEN", "")
@@ -158,11 +175,14 @@ if SCIM_TOKEN and len(SCIM_TOKEN) < 32:
         "TOUCHSTONE_SCIM_TOKEN must have at least 32 characters: `openssl rand -hex 32`."
     )
 # Single sign-on, where a provider is named (apps/accounts/sign_on.py).
-OIDC_URL = env_str("TOUCHSTONE_OIDC_URL", "").rstrip("/")
+OIDC_URL = env_url("TOUCHSTONE_OIDC_URL")
 OIDC_CLIENT_ID = env_str("TOUCHSTONE_OIDC_CLIENT_ID", "")
 OIDC_SECRET = env_str("TOUCHSTONE_OIDC_SECRET", "")
 OIDC_NAME = env_str("TOUCHSTONE_OIDC_NAME", "") or "single sign-on"
 OIDC_ONLY = env_bool("TOUCHSTONE_OIDC_ONLY", False)
+PROJECT_CREATORS = env_choice(
+    "TOUCHSTONE_PROJECT_CREATORS", "researchers", ["everyone", "researchers", "none"]
+)
 if OIDC_URL and not (OIDC_CLIENT_ID and OIDC_SECRET):
     raise ImproperlyConfigured(
         "TOUCHSTONE_OIDC_URL needs TOUCHSTONE_OIDC_CLIENT_ID and TOUCHSTONE_OIDC_SECRET."
@@ -237,12 +257,22 @@ S3_CREDENTIALS: dict[str, str] = {}
 if all(_S3_KEYS):
     S3_CREDENTIALS = {"access_key": _S3_KEYS[0], "secret_key": _S3_KEYS[1]}
     S3_CREDENTIALS |= {"security_token": _S3_TOKEN} if _S3_TOKEN else {}
-if env_str("TOUCHSTONE_S3_BUCKET", ""):
+if any(_S3_KEYS) and not all(_S3_KEYS):
+    raise ImproperlyConfigured(
+        "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY belong together; set both, or neither."
+    )
+_S3_BUCKET, _S3_URL = env_bucket("TOUCHSTONE_S3_BUCKET"), env_url("TOUCHSTONE_S3_URL")
+if _S3_URL and not _S3_BUCKET:
+    raise ImproperlyConfigured(
+        f"TOUCHSTONE_S3_URL is {without_password(_S3_URL)!r} without TOUCHSTONE_S3_BUCKET, so artifacts would be kept "
+        "in the home; set both, or neither."
+    )
+if _S3_BUCKET:
     STORAGES["artifacts"] = {
         "BACKEND": "storages.backends.s3.S3Storage",
         "OPTIONS": {
-            "bucket_name": env_str("TOUCHSTONE_S3_BUCKET", ""),
-            "endpoint_url": env_str("TOUCHSTONE_S3_URL", "") or None,
+            "bucket_name": _S3_BUCKET,
+            "endpoint_url": _S3_URL or None,
             **S3_CREDENTIALS,
         },
     }
@@ -250,32 +280,82 @@ if env_str("TOUCHSTONE_S3_BUCKET", ""):
 # Addresses that people give: networks they may lie in though they are not public, and ports of those that are.
 OUTGOING_ALLOW = env_networks("TOUCHSTONE_OUTGOING_ALLOW")
 OUTGOING_PORTS = env_ports("TOUCHSTONE_OUTGOING_PORTS", [80, 443, 8000, 8080, 8443])
-MAX_UPLOAD_BYTES = env_int("TOUCHSTONE_MAX_UPLOAD_MB", 2048) * 2**20
-MAX_RECORD_BYTES = env_int("TOUCHSTONE_MAX_RECORD_MB", 64) * 2**20
-MAX_UNPACKED_BYTES = env_int("TOUCHSTONE_MAX_UNPACKED_MB", 4096) * 2**20  # of one upload or file
+MAX_UPLOAD_BYTES = env_int("TOUCHSTONE_MAX_UPLOAD_MB", 2048, least=1) * 2**20
+MAX_RECORD_BYTES = env_int("TOUCHSTONE_MAX_RECORD_MB", 64, least=1) * 2**20
+MAX_UNPACKED_BYTES = env_int("TOUCHSTONE_MAX_UNPACKED_MB", 4096, least=1) * 2**20  # of one upload or file
+MAX_HUB_BYTES = env_int("TOUCHSTONE_MAX_HUB_GB", 200, least=1) * 10**9  # of one model or encoder
 # That a request waits for what it sent to be read.
-MAX_READ_SECONDS = env_int("TOUCHSTONE_MAX_READ_SECONDS", 900)
-MAX_TEMPORARY_BYTES = env_int("TOUCHSTONE_MAX_TEMPORARY_MB", 8192) * 2**20  # of a project at a time
+MAX_READ_SECONDS = env_int("TOUCHSTONE_MAX_READ_SECONDS", 900, least=1)
+MAX_TEMPORARY_BYTES = env_int("TOUCHSTONE_MAX_TEMPORARY_MB", 8192, least=1) * 2**20  # of a project at a time
+# Processes that prepare the rest of a large import; 0: the one that writes it does.
+IMPORT_PROCESSES = env_int("TOUCHSTONE_IMPORT_PROCESSES", max(0, min(2, (os.cpu_count() or 1) - 2)))
 TRACE_QUIET_SECONDS = env_int("TOUCHSTONE_TRACE_QUIET_SECONDS", 10)
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a form with a mark and a correction for each of hundreds of steps
 DATA_UPLOAD_MAX_NUMBER_FILES = 1000  # of a folder that is uploaded; static/js/upload.js has the same number
-DATA_UPLOAD_MAX_MEMORY_SIZE = env_int("TOUCHSTONE_MAX_FORM_MB", 8) * 2**20
+DATA_UPLOAD_MAX_MEMORY_SIZE = env_int("TOUCHSTONE_MAX_FORM_MB", 8, least=1) * 2**20
 
 # The reward service, as the web process and the commands reach it: where `up` says it runs, unless told otherwise.
 REWARDS_ADDRESS_FILE = "rewards-address"
 _running = HOME / REWARDS_ADDRESS_FILE
 _rewards_default = _running.read_text() if _running.is_file() else "http://127.0.0.1:8001"
-REWARDS_URL = env_str("TOUCHSTONE_REWARDS_URL", "").rstrip("/")
-REWARDS_ADDRESSES = [each.rstrip("/") for each in env_list("TOUCHSTONE_REWARDS_ADDRESS", [_rewards_default])]
+REWARDS_URL = env_url("TOUCHSTONE_REWARDS_URL")
+REWARDS_ADDRESSES = [
+    checked_url("TOUCHSTONE_REWARDS_ADDRESS", address)
+    for address in env_list("TOUCHSTONE_REWARDS_ADDRESS", [_rewards_default])
+]
 REWARDS_ADDRESS = REWARDS_ADDRESSES[0]  # for the commands
 # From where /metrics of the reward service may be read (apps/rewards/serving/app.py).
 METRICS_ALLOW = env_networks("TOUCHSTONE_METRICS_ALLOW", default="127.0.0.0/8,::1")
-REWARDS_DEVICE = env_str("TOUCHSTONE_REWARDS_DEVICE", "cpu")
+REWARDS_DEVICE = env_device("TOUCHSTONE_REWARDS_DEVICE", "cpu")
 REWARDS_PRECISION = env_choice("TOUCHSTONE_REWARDS_PRECISION", "float32", ["float32", "bfloat16"])
 VLLM_SERVERS = env_pairs("TOUCHSTONE_VLLM_SERVERS")
+_VLLM_REPLICAS = [part.strip() for text in VLLM_SERVERS.values() for part in text.split("|") if part.strip()]
+for _address in _VLLM_REPLICAS:
+    checked_url("TOUCHSTONE_VLLM_SERVERS", _address.removeprefix("dns+"))
 MODEL_DIRS = env_folders("TOUCHSTONE_MODEL_DIRS", outside=HOME)
-TRAINING_DEVICE = env_str("TOUCHSTONE_TRAINING_DEVICE", "auto")
-TRAINING_PROCESSES = env_int("TOUCHSTONE_TRAINING_PROCESSES", 1)
+IMPORT_DIRS = env_folders("TOUCHSTONE_IMPORT_DIRS", outside=HOME)  # that connectors may read
+TRAINING_DEVICE = env_device("TOUCHSTONE_TRAINING_DEVICE", "auto")
+TRAINING_PROCESSES = env_int("TOUCHSTONE_TRAINING_PROCESSES", 1, least=1)
+# Trainings on clusters (docs/clusters.md): where their jobs reach this installation, and what each host has.
+CLUSTER_URL = env_url("TOUCHSTONE_CLUSTER_URL") or PUBLIC_URL
+CLUSTER_GPUS = env_int("TOUCHSTONE_CLUSTER_GPUS", 1)
+CLUSTER_CPUS = env_int("TOUCHSTONE_CLUSTER_CPUS", 8, least=1)
+CLUSTER_MEMORY_GB = env_int("TOUCHSTONE_CLUSTER_MEMORY_GB", 64, least=1)
+CLUSTER_HOURS = env_int("TOUCHSTONE_CLUSTER_HOURS", 24, least=1)
+SLURM = {  # SlurmOptions; without python SLURM is not set up
+    "python": env_str("TOUCHSTONE_SLURM_PYTHON", ""),
+    "partition": env_str("TOUCHSTONE_SLURM_PARTITION", ""),
+    "account": env_str("TOUCHSTONE_SLURM_ACCOUNT", ""),
+    "qos": env_str("TOUCHSTONE_SLURM_QOS", ""),
+    "container": env_str("TOUCHSTONE_SLURM_CONTAINER", ""),
+    "folder": env_str("TOUCHSTONE_SLURM_FOLDER", ""),
+    "commands": env_str("TOUCHSTONE_SLURM_COMMANDS", ""),
+}
+SLURM_SETUP = env_lines("TOUCHSTONE_SLURM_SETUP")
+SLURM_DIRECTIVES = env_lines("TOUCHSTONE_SLURM_DIRECTIVES")
+KUBERNETES_API = env_url("TOUCHSTONE_KUBERNETES_API")
+KUBERNETES_TOKEN_PATH = env_str("TOUCHSTONE_KUBERNETES_TOKEN_PATH", "")
+KUBERNETES_CA_PATH = env_str("TOUCHSTONE_KUBERNETES_CA_PATH", "")
+KUBERNETES_KIND = env_choice("TOUCHSTONE_KUBERNETES_KIND", "auto", ["auto", "Job", "PyTorchJob"])
+KUBERNETES_POD: dict[str, Any] = {  # PodOptions; without image Kubernetes is not set up
+    "image": env_str("TOUCHSTONE_KUBERNETES_IMAGE", ""),
+    "python": env_str("TOUCHSTONE_KUBERNETES_PYTHON", "python"),
+    "namespace": env_str("TOUCHSTONE_KUBERNETES_NAMESPACE", "default"),
+    "service_account": env_str("TOUCHSTONE_KUBERNETES_SERVICE_ACCOUNT", ""),
+    "pull_secret": env_str("TOUCHSTONE_KUBERNETES_PULL_SECRET", ""),
+    "environment_secret": env_str("TOUCHSTONE_KUBERNETES_ENVIRONMENT_SECRET", ""),
+    "priority_class": env_str("TOUCHSTONE_KUBERNETES_PRIORITY_CLASS", ""),
+    "gpu_resource": env_str("TOUCHSTONE_KUBERNETES_GPU_RESOURCE", "nvidia.com/gpu"),
+    "node_selector": env_pairs("TOUCHSTONE_KUBERNETES_NODE_SELECTOR", "label=value"),
+    "tolerations": env_list("TOUCHSTONE_KUBERNETES_TOLERATIONS", []),
+}
+RAY: dict[str, Any] = {  # RayOptions; without url Ray is not set up
+    "url": env_url("TOUCHSTONE_RAY_URL"),
+    "token": env_str("TOUCHSTONE_RAY_TOKEN", ""),
+    "python": env_str("TOUCHSTONE_RAY_PYTHON", "") or "python",
+    "resources": env_numbers("TOUCHSTONE_RAY_RESOURCES"),
+    "runtime_env": env_json("TOUCHSTONE_RAY_RUNTIME_ENV"),
+}
 # Experiment trackers (apps/training/run_trackers.py): the folder of TensorBoard, more variables that the processes of
 # trackers get, and the secrets of trackers, which can be files.
 TENSORBOARD_DIR = env_path("TOUCHSTONE_TENSORBOARD_DIR", HOME / "tensorboard")
@@ -291,9 +371,9 @@ TRACKER_SECRETS = {
         "HF_TOKEN",
     )
 }
-REWARDS_MAX_BODY_BYTES = env_int("TOUCHSTONE_REWARDS_MAX_MB", 64) * 2**20
-REWARDS_BATCH_TOKENS = env_int("TOUCHSTONE_REWARDS_BATCH_TOKENS", 8192)
-REWARDS_QUEUE_TOKENS = env_int("TOUCHSTONE_REWARDS_QUEUE_TOKENS", 500_000)
+REWARDS_MAX_BODY_BYTES = env_int("TOUCHSTONE_REWARDS_MAX_MB", 64, least=1) * 2**20
+REWARDS_BATCH_TOKENS = env_int("TOUCHSTONE_REWARDS_BATCH_TOKENS", 8192, least=1)
+REWARDS_QUEUE_TOKENS = env_int("TOUCHSTONE_REWARDS_QUEUE_TOKENS", 500_000, least=1)
 REWARDS_CACHE_BYTES = env_int("TOUCHSTONE_REWARDS_CACHE_MB", 256) * 2**20
 REWARDS_SESSION_BYTES = env_int("TOUCHSTONE_REWARDS_SESSION_MB", 1024) * 2**20
 
@@ -308,14 +388,14 @@ RETENTION_DAYS = env_int("TOUCHSTONE_RETENTION_DAYS", 0)
 AUDIT_NETWORK_DAYS = env_int("TOUCHSTONE_AUDIT_NETWORK_DAYS", 180)  # where people signed in from
 EXPORT_DAYS = env_int("TOUCHSTONE_EXPORT_DAYS", 7)  # files of exports are kept for so long
 # A job whose worker was silent for so long counts as lost, and is taken up by another one.
-JOB_SILENCE_SECONDS = env_int("TOUCHSTONE_JOB_SILENCE_SECONDS", 30)
+JOB_SILENCE_SECONDS = env_int("TOUCHSTONE_JOB_SILENCE_SECONDS", 30, least=1)
 
 # Celery carries nudges, never data: no results, no retries, one at a time (docs/decisions.md).
 # Without one: a database next to the embedded one, or two tables in yours.
 _EMBEDDED_BROKER = (
     embedded_postgres.broker_url(HOME) if DATABASE_IS_EMBEDDED else embedded_postgres.broker_in(DATABASE_URL)
 )
-CELERY_BROKER_URL = env_str("CELERY_BROKER_URL", "") or _EMBEDDED_BROKER
+CELERY_BROKER_URL = checked_broker(env_str("CELERY_BROKER_URL", "")) or _EMBEDDED_BROKER
 CELERY_BROKER_TRANSPORT_OPTIONS = {"pool_pre_ping": True} if CELERY_BROKER_URL.startswith("sqla") else {}
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_ACCEPT_CONTENT = ["json"]
@@ -327,9 +407,14 @@ CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_ROUTES = {
+    "apps.training.tasks.follow_runs": {"queue": "default"},  # it waits for other machines
+    "apps.training.tasks.advance_model_exports": {"queue": "default"},  # they need no GPU
     "apps.training.tasks.*": {"queue": "gpu"},
     "apps.judges.tasks.*": {"queue": "gpu"},
+    "apps.questions.tasks.*": {"queue": "gpu"},
+    "apps.semantic_search.tasks.*": {"queue": "gpu"},
     "apps.metrics.tasks.*": {"queue": "gpu"},
+    "apps.bulk.tasks.*": {"queue": "gpu"},
 }
 
 # The headers of every answer are those of apps/core/http/security_headers.py; these are for pages.
@@ -359,17 +444,19 @@ KNOWN_SECRETS = [
     EMAIL_HOST_PASSWORD,
     _S3_KEYS[1],
     _S3_TOKEN,
-    *(password_in(address) for address in VLLM_SERVERS.values()),
+    *(password_in(address) for address in _VLLM_REPLICAS),
     *TRACKER_SECRETS.values(),
     password_in(env_str(MLFLOW_ADDRESS, "")),
+    str(RAY["token"]),
 ]
 LOG_FORMAT = env_choice("TOUCHSTONE_LOG_FORMAT", "text", ["text", "json"])
+LOG_LEVEL = env_choice("TOUCHSTONE_LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"])
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"()": f"apps.core.logs.{LOG_FORMAT.title()}"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": env_str("TOUCHSTONE_LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "httpx": {"level": "WARNING"},  # a line for every call
         "httpx2": {"level": "WARNING"},  # openai's

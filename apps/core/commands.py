@@ -24,6 +24,11 @@ from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import Job, JobState
 from apps.core.storage import private_files
 from apps.core.storage.disk_space import in_words
+from apps.core.storage.store_identity import (
+    refuse_other_store,
+    require_own_store,
+    warn_of_unavailable_store,
+)
 from workers.errors import RewardError
 
 _DJANGOS = (
@@ -68,6 +73,9 @@ class TouchstoneCommand(BaseCommand):
     """
 
     needs_database = True
+    # Whether the artifact store has to be the installation's. "write": and can be written, before a process starts;
+    # "read": the process starts although it cannot be reached; "check": where the installation has one already.
+    store_access: Literal["", "check", "read", "write"] = ""
     # They import every page. `migrate`, with which `up` begins, `web`, `doctor` and `check` have them.
     requires_system_checks: list[str] | tuple[str, ...] | Literal["__all__"] = []
 
@@ -99,6 +107,12 @@ class TouchstoneCommand(BaseCommand):
         try:
             if self.needs_database:
                 self._require_database()
+            if self.store_access == "write":
+                require_own_store(writes=True)
+            elif self.store_access == "check":
+                refuse_other_store()
+            elif self.store_access:
+                warn_of_unavailable_store()
             result = self.run(**{name: value for name, value in options.items() if name not in _DJANGOS})
         except CommandFailed as failure:
             self._print(failure.result)

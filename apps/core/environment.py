@@ -5,7 +5,9 @@ secrets. A value in the environment is seen by everyone who may look at the proc
 """
 
 import ipaddress
+import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -14,6 +16,18 @@ from django.core.exceptions import ImproperlyConfigured
 
 _FILE_BYTES = 64 * 1024
 _TAKEN_NAMES = ("embedded",)  # what a recipe calls the encoder that comes along
+_BUCKET_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-")
+_BROKERS = (
+    "redis",
+    "rediss",
+    "sentinel",
+    "amqp",
+    "amqps",
+    "pyamqp",
+    "sqla+postgresql",
+    "sqla+postgresql+psycopg",
+    "memory",
+)
 _MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 
 
@@ -63,12 +77,16 @@ def env_str(name: str, default: str) -> str:
     return default if raw is None else raw
 
 
-def env_int(name: str, default: int) -> int:
+def env_int(name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
     raw = _raw(name) or ""
     try:
-        return int(raw) if raw else default
+        value = int(raw) if raw else default
     except ValueError:
         raise ImproperlyConfigured(f"{name} is {raw!r}; it must be an integer.") from None
+    if value < least or (most is not None and value > most):
+        limits = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise ImproperlyConfigured(f"{name} is {value}; it must be {limits}.")
+    return value
 
 
 def env_ports(name: str, default: list[int]) -> list[int]:
@@ -92,9 +110,75 @@ def env_choice(name: str, default: str, choices: list[str]) -> str:
     return value
 
 
+def env_device(name: str, default: str) -> str:
+    """What `workers.device` takes; whether this machine has it is looked at by what computes on it."""
+    value = _raw(name) or default
+    kind, colon, number = value.partition(":")
+    is_numbered = kind == "cuda" and number.isascii() and number.isdecimal() and len(number) <= 3
+    if value not in ("auto", "cpu", "cuda") and not (colon and is_numbered):
+        raise ImproperlyConfigured(
+            f"{name} is {value!r}; it must be auto, cpu, cuda, or cuda:N for the GPU with the number N."
+        )
+    return value
+
+
+def env_url(name: str, default: str = "", *, schemes: Sequence[str] = ("http", "https")) -> str:
+    """An address without its last slash."""
+    return checked_url(name, (_raw(name) or default), schemes)
+
+
+def checked_url(name: str, value: str, schemes: Sequence[str] = ("http", "https")) -> str:
+    """`value` without its last slash; empty stays empty. A password in it is not repeated in the error."""
+    try:
+        parts = urlsplit(value)
+        is_right = parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_right = False
+    if value and not (is_right and value.isprintable() and " " not in value):
+        raise ImproperlyConfigured(
+            f"{name} is {without_password(value)!r}; it must be an address with its scheme "
+            f"({', '.join(f'{scheme}://' for scheme in schemes)}) and host, such as {schemes[0]}://HOST:PORT."
+        )
+    return value.rstrip("/")
+
+
+def checked_broker(url: str) -> str:
+    """Raises ImproperlyConfigured for a broker that Celery has no transport for here."""
+    scheme, mark, _ = url.partition("://")
+    if url and (scheme not in _BROKERS or not mark):
+        raise ImproperlyConfigured(
+            f"CELERY_BROKER_URL is {without_password(url)!r}; it must be redis://HOST:PORT/NUMBER or "
+            "amqp://USER:PASSWORD@HOST:PORT/ (with TLS rediss:// or amqps://). Without it the embedded broker is used."
+        )
+    return url
+
+
+def without_password(url: str) -> str:
+    """An address, right or wrong, with everything between its scheme and its host masked."""
+    before, at, host = url.rpartition("@")
+    scheme, mark, _ = before.partition("://")
+    return f"{scheme}{mark}***@{host}" if at and mark else f"***@{host}" if at else url
+
+
+def env_bucket(name: str) -> str:
+    value = _raw(name) or ""
+    is_right = 3 <= len(value) <= 63 and _BUCKET_CHARACTERS.issuperset(value) and not value.startswith(".")
+    if value and not is_right:
+        raise ImproperlyConfigured(
+            f"{name} is {value!r}; the name of a bucket has 3 to 63 lower-case letters, digits, dots and hyphens, "
+            "without a scheme or path (the address of a store other than S3 is TOUCHSTONE_S3_URL)."
+        )
+    return value
+
+
 def env_list(name: str, default: list[str]) -> list[str]:
     raw = _raw(name) or ""
     return [part.strip() for part in raw.split(",") if part.strip()] if raw else default
+
+
+def env_lines(name: str) -> list[str]:
+    """`line; line`: lines of a script, in which commas mean something."""
+    return [part.strip() for part in (_raw(name) or "").split(";") if part.strip()]
 
 
 def env_networks(name: str, default: str = "") -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
@@ -116,6 +200,26 @@ def env_pairs(name: str, form: str = "name=address") -> dict[str, str]:
     if not all(key and value for key, _, value in pairs):
         raise ImproperlyConfigured(f"{name} must be `{form}`, several separated by commas.")
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def env_numbers(name: str) -> dict[str, float]:
+    """`name=number,...`"""
+    try:
+        return {key: float(value) for key, value in env_pairs(name, "name=number").items()}
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be `name=number`, several separated by commas.") from None
+
+
+def env_json(name: str) -> dict[str, Any]:
+    """A JSON object; empty without. What is wrong is not repeated: it may hold a key."""
+    raw = _raw(name) or "{}"
+    try:
+        value = json.loads(raw)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is not JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise ImproperlyConfigured(f"{name} must be a JSON object, such as {{}}.")
+    return value
 
 
 def env_folders(name: str, *, outside: Path) -> dict[str, str]:

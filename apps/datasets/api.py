@@ -1,7 +1,7 @@
 """Datasets over HTTP: freeze, look, export."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpResponse, StreamingHttpResponse
 from ninja import Field, Router, Schema, Status
@@ -10,11 +10,19 @@ from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
 from apps.core.http.api import DEFAULT_LIMIT, paginate
-from apps.datasets.exports import export_response
+from apps.core.http.api_schemas import Cursor, Limit
+from apps.core.http.api_scopes import needs
+from apps.core.http.document_types import reference_to
+from apps.core.http.media_types import json_lines
+from apps.datasets.export_schemas import ExportedRecordDocument
+from apps.datasets.exports.accepted import Acceptance
+from apps.datasets.exports.downloads import export_response
+from apps.datasets.exports.formats import FORMATS
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import find_dataset_version, get_dataset_version, list_dataset_versions
 from apps.datasets.services import freeze_dataset
 from apps.datasets.splits import SHARES
+from apps.trajectories.filter_schemas import FilterDocument
 
 router = Router()
 
@@ -28,6 +36,7 @@ class FreezeIn(Schema):
     origins: list[str] = []
     annotators: list[str] = []
     since: str | None = None
+    filter: FilterDocument = ""
     adjudication: str | None = Field(
         None, description="For adjudicated items: instead (default, only the adjudication), also, or not."
     )
@@ -53,14 +62,22 @@ class DatasetVersionPage(Schema):
     next: str | None
 
 
-@router.post("/projects/{slug}/datasets", response={202: DatasetVersionOut})
+@router.post(
+    "/projects/{slug}/datasets",
+    response={202: DatasetVersionOut},
+    operation_id="freeze_dataset",
+    summary="Freeze a dataset version",
+    openapi_extra=needs(Scope.TRAIN),
+)
 def post_dataset(request: KeyRequest, slug: str, body: FreezeIn) -> Status[dict[str, Any]]:
     """Freeze the feedback there is into the next version.
 
     A worker does it: ask for the dataset until its state is `succeeded`.
     """
     project = project_of_key(request.auth, slug, Scope.TRAIN)
-    filters = body.dict(include={"campaigns", "kinds", "origins", "annotators", "since", "adjudication"})
+    filters = body.dict(
+        include={"campaigns", "kinds", "origins", "annotators", "since", "adjudication", "filter"}
+    )
     dataset_version = freeze_dataset(
         project=project,
         name=body.name,
@@ -74,9 +91,14 @@ def post_dataset(request: KeyRequest, slug: str, body: FreezeIn) -> Status[dict[
     return Status(202, dataset_version_json(dataset_version))
 
 
-@router.get("/projects/{slug}/datasets", response=DatasetVersionPage)
+@router.get(
+    "/projects/{slug}/datasets",
+    response=DatasetVersionPage,
+    summary="List dataset versions",
+    openapi_extra=needs(Scope.TRAIN),
+)
 def list_datasets(
-    request: KeyRequest, slug: str, cursor: str | None = None, limit: int = DEFAULT_LIMIT
+    request: KeyRequest, slug: str, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT
 ) -> dict[str, Any]:
     """Newest first."""
     project = project_of_key(request.auth, slug, Scope.TRAIN)
@@ -84,21 +106,50 @@ def list_datasets(
     return {"items": [dataset_version_json(row) for row in page], "next": following}
 
 
-@router.get("/projects/{slug}/datasets/{name}", response=DatasetVersionOut)
+@router.get(
+    "/projects/{slug}/datasets/{name}",
+    response=DatasetVersionOut,
+    summary="A dataset version",
+    openapi_extra=needs(Scope.TRAIN),
+)
 def get_dataset(request: KeyRequest, slug: str, name: str) -> dict[str, Any]:
     """One version (`name@version`), or the newest frozen one (`name`)."""
     project = project_of_key(request.auth, slug, Scope.TRAIN)
     return dataset_version_json(get_dataset_version(project, name))
 
 
-@router.get("/projects/{slug}/datasets/{name}/export")
+@router.get(
+    "/projects/{slug}/datasets/{name}/export",
+    summary="Export a dataset version",
+    openapi_extra=needs(Scope.TRAIN)
+    | json_lines(
+        reference_to(ExportedRecordDocument),
+        "Records, or a zip file of a folder",
+        others=("application/zip",),
+    ),
+)
 def export_dataset(
-    request: KeyRequest, slug: str, name: str, format: str = "trl", split: str | None = None
+    request: KeyRequest,
+    slug: str,
+    name: str,
+    format: Annotated[str, Field(description=f"of {', '.join(FORMATS)}")] = "trl",
+    split: str | None = None,
+    accepted_by: str | None = None,
+    criterion: str | None = None,
+    threshold: float | None = None,
 ) -> HttpResponse | StreamingHttpResponse:
-    """The records as JSON lines, in a format other trainers read."""
+    """The records in a format other trainers read: as JSON lines, or as a zip file where it has several files.
+
+    The header X-Touchstone-Left-Out counts what the format has no row for, by reason. `accepted_by` (auto, rating,
+    outcome or score), `criterion` and `threshold` (of scores, from 0 to 1) say which trajectories formats for SFT take.
+    """
     project = project_of_key(request.auth, slug, Scope.TRAIN)
     return export_response(
-        find_dataset_version(name, project=project), format=format, split=split, by=request.auth
+        find_dataset_version(name, project=project),
+        format=format,
+        split=split,
+        by=request.auth,
+        rule=Acceptance.of(accepted_by, criterion, threshold),
     )
 
 

@@ -28,23 +28,33 @@ from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.datasets.splits import SPLITS
 from apps.trajectories.attachments import PREFIX, file_name, thumbnail_name
-from apps.trajectories.models import Attachment, Step, Trace, Trajectory
+from apps.trajectories.models import Attachment, Step, Trace, Trajectory, TrajectoryComment
 from workers.schema import holds_trajectory
 from workers.schema.patterns import TextPattern, quote
 
 _DIGEST = TextPattern(quote(PREFIX) + r"([0-9a-f]{64})")
+# One pass over the steps that are left, however many digests there are.
+_STILL_NAMED = """
+    SELECT DISTINCT found[1] FROM trajectories_step AS step
+    JOIN trajectories_trajectory AS trajectory ON trajectory.id = step.trajectory_id
+    CROSS JOIN LATERAL regexp_matches(
+        step.message::text || ' ' || step.observation::text, 'sha256:([0-9a-f]{64})', 'g'
+    ) AS found
+    WHERE trajectory.project_id = %s AND found[1] = ANY(%s)
+"""
 _UNFINISHED = Q(state__in=[JobState.QUEUED, JobState.RUNNING])
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureSummary:
     """judgements: annotations, every revision. dataset_versions: names of those withdrawn. models: those trained on
-    these, which keep what they learnt until they are deleted."""
+    these, which keep what they learnt until they are deleted. page_comments: of a person, on pages of trajectories."""
 
     judgements: int
     items: int
     dataset_versions: tuple[str, ...]
     models: tuple[str, ...] = ()
+    page_comments: int = 0
 
 
 def same_person(annotator: Annotator) -> QuerySet[Annotator]:
@@ -80,15 +90,18 @@ def plan_erasure(target: Annotator | Trajectory) -> ErasureSummary:
         items = Item.objects.filter(assignments__annotator__in=same_person(target))
         annotations = Annotation.objects.filter(assignment__annotator__in=same_person(target))
         dataset_versions = dataset_versions_with_annotator(target)
+        page_comments = _page_comments(same_person(target)).count()
     else:
         items = Item.objects.filter(places__trajectory=target)
         annotations = Annotation.objects.filter(assignment__item__in=items)
         dataset_versions = dataset_versions_with_trajectory(target)
+        page_comments = 0
     return ErasureSummary(
         annotations.count(),
         items.distinct().count(),
-        _version_names(dataset_versions),
-        _models_trained_on(dataset_versions),
+        version_names(dataset_versions),
+        models_trained_on(dataset_versions),
+        page_comments,
     )
 
 
@@ -101,18 +114,21 @@ def erase_judgements(*, annotator: Annotator, by: User | None) -> ErasureSummary
     """
     people = list(same_person(annotator).select_for_update(no_key=True, of=("self",)).order_by("pk"))
     assignments = Assignment.objects.filter(annotator__in=people)
-    items = _lock_items(Item.objects.filter(assignments__in=assignments))
+    items = lock_items(Item.objects.filter(assignments__in=assignments))
     judgements = Annotation.objects.filter(assignment__in=assignments).count()
     held = dataset_versions_with_annotator(annotator)
     names = withdraw(held, "annotations in it were deleted", by)
     comments = tuple(_comments(people).values_list("pk", flat=True))
     erase_derived(Erasure(annotator.project, {annotator.name: pseudonym_of(annotator)}, comments))
+    page_comments = _page_comments(people)
+    page_comment_count = page_comments.count()
+    page_comments.delete()
     assignments.delete()
     Participation.objects.filter(annotator__in=people).delete()
     _free_undecided(items)
     recount(items)
     remove_exports(project=annotator.project)
-    summary = ErasureSummary(judgements, len(items), names, _models_trained_on(held))
+    summary = ErasureSummary(judgements, len(items), names, models_trained_on(held), page_comment_count)
     target = " and ".join(f"annotator {person.pk}" for person in people)
     _record_erasure(annotator.project, by, "judgements.deleted", target, summary)
     for person in people:
@@ -125,19 +141,19 @@ def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> ErasureSumma
     """Delete a trajectory, its items with their annotations, and attachments that no other trajectory has."""
     dataset_versions = dataset_versions_with_trajectory(trajectory)  # slow, so before anything is locked
     with transaction.atomic():
-        items = _lock_items(Item.objects.filter(places__trajectory=trajectory))
+        items = lock_items(Item.objects.filter(places__trajectory=trajectory))
         judgements = Annotation.objects.filter(assignment__item__in=items).count()
         Item.objects.filter(pk__in=items).delete()
-        digests = _attachment_digests(trajectory)
+        digests = attachment_digests(Trajectory.objects.filter(pk=trajectory.pk))
         project, task, number = trajectory.project, trajectory.task, trajectory.pk
         trajectory.delete()
         # With its spans, or the trajectory would be created from them again.
         Trace.objects.filter(project=project, name=str(trajectory.metadata.get("trace"))).delete()
         if not task.trajectories.exists():
             task.delete()
-        files = _drop_attachments(project, digests)
+        files = drop_unnamed_attachments(project, digests)
         names = withdraw(dataset_versions, "a trajectory in it was deleted", by)
-        summary = ErasureSummary(judgements, len(items), names, _models_trained_on(dataset_versions))
+        summary = ErasureSummary(judgements, len(items), names, models_trained_on(dataset_versions))
         remove_exports(project=project)
         _record_erasure(project, by, "trajectory.deleted", f"run {number}", summary)
     for name in files:  # after the commit: a file without a row does no harm
@@ -167,7 +183,15 @@ def _comments(people: QuerySet[Annotator] | Collection[Annotator]) -> QuerySet[C
     return Comment.objects.filter(annotation__assignment__annotator__in=people)
 
 
-def _models_trained_on(dataset_versions: Collection[DatasetVersion]) -> tuple[str, ...]:
+def _page_comments(people: QuerySet[Annotator] | Collection[Annotator]) -> QuerySet[TrajectoryComment]:
+    accounts = [(person.project_id, person.user_id) for person in people if person.user_id is not None]
+    wanted = Q(pk__in=[])
+    for project, user in accounts:
+        wanted |= Q(project=project, author=user)
+    return TrajectoryComment.objects.filter(wanted)
+
+
+def models_trained_on(dataset_versions: Collection[DatasetVersion]) -> tuple[str, ...]:
     """Names of models that are there; models that descend from these are on the lineage page."""
     rows = DatasetVersion.objects.filter(
         pk__in=[version.pk for version in dataset_versions],
@@ -178,7 +202,7 @@ def _models_trained_on(dataset_versions: Collection[DatasetVersion]) -> tuple[st
     return tuple(f"{name}@{version}" for name, version in found)
 
 
-def _lock_items(items: QuerySet[Item]) -> list[int]:
+def lock_items(items: QuerySet[Item]) -> list[int]:
     """Lock the items, in the order of the queue: items before assignments."""
     wanted = list(items.values_list("pk", flat=True).distinct())
     rows = Item.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")
@@ -221,32 +245,29 @@ def withdraw(dataset_versions: Collection[DatasetVersion], because: str, by: Use
         )
     if dataset_versions and not settings.RETENTION_DAYS:
         transaction.on_commit(_remove_all_withdrawn, robust=True)  # a job removes what fails here
-    return _version_names(dataset_versions)
+    return version_names(dataset_versions)
 
 
-def _version_names(dataset_versions: Collection[DatasetVersion]) -> tuple[str, ...]:
+def version_names(dataset_versions: Collection[DatasetVersion]) -> tuple[str, ...]:
     return tuple(f"{dataset_version.name}@{dataset_version.version}" for dataset_version in dataset_versions)
 
 
-def _attachment_digests(trajectory: Trajectory) -> set[str]:
-    """The digests of the attachments named in the steps."""
-    texts = Step.objects.filter(trajectory=trajectory).values_list("message", "observation")
-    return {digest for parts in texts for digest in _DIGEST.findall(repr(parts))}
+def attachment_digests(rows: QuerySet[Trajectory]) -> set[str]:
+    """The digests of the attachments named in the steps of the trajectories."""
+    texts = Step.objects.filter(trajectory__in=rows).values_list("message", "observation")
+    return {digest for parts in texts.iterator() for digest in _DIGEST.findall(repr(parts))}
 
 
-def _drop_attachments(project: Project, digests: Collection[str]) -> list[str]:
+def drop_unnamed_attachments(project: Project, digests: Collection[str]) -> list[str]:
     """Delete attachment rows that no step of the project names any more; returns the names of their files."""
+    if not digests:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(_STILL_NAMED, [project.pk, sorted(digests)])
+        named = {digest for (digest,) in cursor.fetchall()}
     files = []
-    for digest in sorted(digests):
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT EXISTS (SELECT 1 FROM trajectories_step step JOIN trajectories_trajectory run "
-                "ON run.id = step.trajectory_id WHERE run.project_id = %s "
-                "AND (step.message::text LIKE %s OR step.observation::text LIKE %s))",
-                [project.pk, f"%{PREFIX}{digest}%", f"%{PREFIX}{digest}%"],
-            )
-            (is_named,) = cursor.fetchone()
-        if not is_named and Attachment.objects.filter(project=project, sha256=digest).delete()[0]:
+    for digest in sorted({*digests} - named):
+        if Attachment.objects.filter(project=project, sha256=digest).delete()[0]:
             files += [file_name(project.pk, digest), thumbnail_name(project.pk, digest)]
     return files
 
@@ -260,5 +281,5 @@ def _record_erasure(
         "items": summary.items,
         "datasets": list(summary.dataset_versions),
         "models": list(summary.models),
-    }
+    } | ({"page_comments": summary.page_comments} if summary.page_comments else {})
     record_audit(project=project, actor=by, verb=verb, target=target, data=data)

@@ -5,7 +5,7 @@ import hashlib
 import io
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any, cast
@@ -16,8 +16,10 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
+from apps.accounts.services import record_audit
 from apps.annotation.feedback.exports import ENDINGS
 from apps.annotation.feedback.exports import EXPORTS as OF_FEEDBACK
+from apps.annotation.feedback.exports import export_lines as feedback_lines
 from apps.annotation.feedback.exports import record_export as record_feedback_export
 from apps.annotation.feedback.records import check_filters, current_annotations
 from apps.annotation.models import Annotation, Assignment, Item
@@ -35,14 +37,21 @@ from apps.core.jobs.job_queue import (
 )
 from apps.core.storage.artifacts import delete_tree, store_file
 from apps.core.storage.storage_names import storage_name
-from apps.datasets.exports import EXPORTS as DATASET_EXPORTS
-from apps.datasets.exports import left_out_counts, record_export, require_format
-from apps.datasets.exports.conversations import LeftOut
+from apps.datasets.exports.columns import LeftOut
+from apps.datasets.exports.downloads import left_out_counts, record_export
+from apps.datasets.exports.folders import zip_folder
+from apps.datasets.exports.formats import FOLDER_EXPORTS, export_lines, require_format, write_folder
 from apps.datasets.models import DatasetVersion, Export
 from apps.datasets.selectors import require_frozen
+from apps.trajectories.exports import check_format
+from apps.trajectories.exports import export_lines as trajectory_lines
+from apps.trajectories.filter_queries import filter_trajectories
+from apps.trajectories.filters import FilterSource, parse_filter
 
 ADVANCE_EXPORTS = "apps.datasets.tasks.advance_exports"
 BACKGROUND_EXPORT_RECORDS = 5000  # records beyond which a file is written by a worker before it is sent
+# Remove or cancel other files with the project's data, where some of it is deleted. Called in AppConfig.ready.
+ARCHIVE_REMOVERS: list[Callable[[Project], object]] = []
 
 
 @transaction.atomic
@@ -72,10 +81,23 @@ def export_dataset_version(*, dataset_version: DatasetVersion, format: str, spli
     return _queue(export, by)
 
 
+@transaction.atomic
+def export_trajectories(*, project: Project, format: str, source: FilterSource, by: User) -> Export:
+    """Queue an export of the trajectories that match a filter when it is written. Raises DomainError."""
+    check_format(format)
+    filter = parse_filter(source)
+    filter_trajectories(project, filter)  # for names that the project does not have
+    filters = {"filter": filter.query} if filter else {}
+    return _queue(
+        Export(project=project, of_trajectories=True, format=format, filters=filters, created_by=by), by
+    )
+
+
 def _queue(export: Export, by: User) -> Export:
     waiting = Export.objects.filter(project=export.project, state__in=[JobState.QUEUED, JobState.RUNNING])
     if waiting.filter(
         dataset_version=export.dataset_version,
+        of_trajectories=export.of_trajectories,
         format=export.format,
         split=export.split,
         filters=export.filters,
@@ -84,6 +106,11 @@ def _queue(export: Export, by: User) -> Export:
     export.save()
     if export.dataset_version is not None:
         record_export(export.dataset_version, format=export.format, split=export.split or None, by=by)
+    elif export.of_trajectories:
+        data = {"format": export.format, **export.filters}
+        record_audit(
+            project=export.project, actor=by, verb="trajectories.exported", target=export.format, data=data
+        )
     else:
         record_feedback_export(project=export.project, format=export.format, filters=export.filters, by=by)
     job_queue.nudge_on_commit(ADVANCE_EXPORTS)
@@ -132,29 +159,59 @@ def _write(export: Export, path: Path, heartbeat: JobHeartbeat) -> tuple[int, di
     total, lines = _expected_lines(export), 0
     if renew_heartbeat(export, progress={"done": 0, "total": total, "note": "writing"}):
         raise Cancelled
-    with path.open("wb") as raw, _text_file(raw, export) as out:
-        for line in _export_lines(export, left_out):
-            out.write(line)
+
+    def watched(rows: Iterator[str]) -> Iterator[str]:
+        nonlocal lines
+        for row in rows:
+            yield row
             lines += 1
             heartbeat.progress = {"done": lines, "total": total and max(total, lines), "note": "writing"}
             heartbeat.check()
+
+    if _is_folder(export):
+        _write_zip(export, path, watched, left_out)
+    else:
+        with path.open("wb") as raw, _text_file(raw, export) as out:
+            out.writelines(watched(_export_lines(export, left_out)))
     return lines - (export.format == "csv"), left_out_counts(left_out)
 
 
+def _is_folder(export: Export) -> bool:
+    return export.dataset_version is not None and export.format in FOLDER_EXPORTS
+
+
+def _write_zip(
+    export: Export, path: Path, watched: Callable[[Iterator[str]], Iterator[str]], left_out: LeftOut
+) -> None:
+    """The zip file of a format of several files."""
+    assert export.dataset_version is not None
+    dataset_version, folder = require_frozen(export.dataset_version), path.parent / "files"
+    folder.mkdir()
+    rows = write_folder(dataset_version, export.format, export.split or None, left_out, folder)
+    for _ in watched(rows):
+        pass
+    zip_folder(folder, path)
+
+
 def file_name(export: Export) -> str:
-    """The download name. JSON Lines are compressed."""
+    """The download name. JSON Lines are compressed, several files packed."""
     of = export.dataset_version
-    what = f"{of.name}-{of.version}-{export.split or 'all'}" if of else "feedback"
-    end = ENDINGS.get(export.format, "jsonl.gz")
+    content = "trajectories" if export.of_trajectories else "feedback"
+    what = f"{of.name}-{of.version}-{export.split or 'all'}" if of else content
+    end = "zip" if _is_folder(export) else _endings(export).get(export.format, "jsonl.gz")
     return f"{export.project.slug}-{what}-{export.format}-{export.pk}.{end}"
 
 
-def remove_exports(*, project: Project) -> None:
-    """After a deletion: remove all export files that might contain the deleted data, and cancel running exports."""
-    for export in Export.objects.filter(project=project, removed_at=None):
+def remove_exports(*, project: Project, trajectories_only: bool = False) -> None:
+    """After a deletion: remove all export files that might contain the deleted data, and cancel running exports.
+    trajectories_only: leave those of feedback and of dataset versions."""
+    rows = Export.objects.filter(project=project, removed_at=None)
+    for export in rows.filter(of_trajectories=True) if trajectories_only else rows:
         if not export.is_finished:
             job_queue.request_cancel(export)
-        _remove(export)
+        remove_export(export)
+    for remove_archives in ARCHIVE_REMOVERS:
+        remove_archives(project)
 
 
 def remove_old_exports() -> int:
@@ -162,11 +219,11 @@ def remove_old_exports() -> int:
     before = timezone.now() - timedelta(days=settings.EXPORT_DAYS)
     old = Export.objects.filter(~Q(artifact=""), removed_at=None, finished_at__lt=before)[:50]
     for export in old:
-        _remove(export)
+        remove_export(export)
     return len(old)
 
 
-def _remove(export: Export) -> None:
+def remove_export(export: Export) -> None:
     if export.artifact:
         delete_tree(export.artifact)
     filters = {name: value for name, value in export.filters.items() if name != "annotators"}
@@ -176,8 +233,11 @@ def _remove(export: Export) -> None:
 def _export_lines(export: Export, left_out: LeftOut) -> Iterator[str]:
     if export.dataset_version is not None:
         dataset_version = require_frozen(export.dataset_version)
-        return DATASET_EXPORTS[export.format](dataset_version, export.split or None, left_out)
-    return OF_FEEDBACK[export.format](project=export.project, filters=export.filters)
+        return export_lines(dataset_version, export.format, export.split or None, left_out)
+    if export.of_trajectories:
+        rows = filter_trajectories(export.project, export.filters.get("filter"))
+        return _single_lines(trajectory_lines(export.project, rows, format=export.format))
+    return feedback_lines(export.format, project=export.project, filters=export.filters, left_out=left_out)
 
 
 def _expected_lines(export: Export) -> int | None:
@@ -185,11 +245,24 @@ def _expected_lines(export: Export) -> int | None:
     if export.dataset_version is not None:
         splits = export.dataset_version.splits
         return int(splits.get(export.split, 0) if export.split else sum(splits.values())) or None
+    if export.of_trajectories:
+        return filter_trajectories(export.project, export.filters.get("filter")).count() or None
     return current_annotations(export.project, export.filters).count() or None
+
+
+def _single_lines(parts: Iterator[bytes]) -> Iterator[str]:
+    for part in parts:
+        yield from (f"{line}\n" for line in part.decode("utf-8", "surrogatepass").split("\n") if line)
+
+
+def _endings(export: Export) -> dict[str, str]:
+    return {} if export.of_trajectories else ENDINGS
 
 
 def _text_file(raw: IO[bytes], export: Export) -> io.TextIOWrapper:
     packed = (
-        raw if export.format in ENDINGS else cast(IO[bytes], gzip.GzipFile(fileobj=raw, mode="wb", mtime=0))
+        raw
+        if export.format in _endings(export)
+        else cast(IO[bytes], gzip.GzipFile(fileobj=raw, mode="wb", mtime=0))
     )
     return io.TextIOWrapper(packed, encoding="utf-8", newline="")

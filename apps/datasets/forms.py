@@ -5,11 +5,14 @@ from typing import Any, get_args
 from django import forms
 
 from apps.accounts.models import Project
-from apps.annotation.feedback.exports import DESCRIPTIONS
+from apps.annotation.feedback.exports import DESCRIPTIONS, GROUPS
 from apps.annotation.feedback.records import NAMES
 from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Annotator, Campaign
 from apps.datasets.derived_records import DERIVED_SOURCES
+from apps.datasets.splits import shares_with_test
+from apps.trajectories.filter_queries import filter_trajectories
+from apps.trajectories.filters import FilterError, parse_filter
 from apps.trajectories.models import Trajectory
 from workers.schema import Origin
 
@@ -67,7 +70,7 @@ class ErasureForm(forms.Form):
 class FeedbackForm(forms.Form):
     """Filters of feedback. An empty list includes everything except labels of judges, which must be selected."""
 
-    chosen: tuple[str, ...] = ("campaigns", "kinds", "origins", "annotators", "adjudication")
+    chosen: tuple[str, ...] = ("campaigns", "kinds", "origins", "annotators", "adjudication", "filter")
 
     campaigns = forms.MultipleChoiceField(required=False, widget=forms.SelectMultiple(attrs=_SELECT))
     kinds = forms.MultipleChoiceField(
@@ -83,6 +86,13 @@ class FeedbackForm(forms.Form):
         widget=forms.SelectMultiple(attrs=_SELECT | {"size": 4}),
     )
     annotators = forms.MultipleChoiceField(required=False, widget=forms.SelectMultiple(attrs=_SELECT))
+    filter = forms.CharField(
+        required=False,
+        label="Only of trajectories",
+        help_text="The filter of the trajectory list, as its address has it, such as agent=desk&success=no. All "
+        "trajectories of an item have to match.",
+        widget=forms.TextInput(attrs=_CONTROL | {"class": "form-control mono"}),
+    )
     adjudication = forms.ChoiceField(
         required=False,
         label="Adjudicated items",
@@ -96,6 +106,7 @@ class FeedbackForm(forms.Form):
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._project = project
         named = {
             "campaigns": Campaign.objects.filter(project=project),
             "annotators": Annotator.objects.filter(project=project),
@@ -108,6 +119,14 @@ class FeedbackForm(forms.Form):
         assert isinstance(field, forms.MultipleChoiceField)
         field.choices = [(value, value) for value in values]
         field.widget.attrs["size"] = max(2, min(6, len(values)))
+
+    def clean_filter(self) -> str:
+        try:
+            filter = parse_filter(self.cleaned_data["filter"])
+            filter_trajectories(self._project, filter)
+        except FilterError as error:
+            raise forms.ValidationError(error.message) from None
+        return filter.query
 
     @property
     def filters(self) -> dict[str, Any]:
@@ -145,6 +164,14 @@ class ExportForm(FeedbackForm):
         assert isinstance(kinds, forms.MultipleChoiceField)
         kinds.choices = [(kind, _KIND_LABELS[kind]) for kind in FEEDBACK_TYPES]
 
+    @property
+    def format_groups(self) -> dict[str, list[Any]]:
+        """The radio buttons of the formats, by what they are for."""
+        grouped: dict[str, list[Any]] = {}
+        for box in self["format"]:
+            grouped.setdefault(GROUPS[str(box.data["value"])], []).append(box)
+        return grouped
+
     def clean_since(self) -> str:
         day = self.cleaned_data["since"]
         return f"{day.isoformat()}T00:00:00Z" if day else ""
@@ -166,11 +193,20 @@ class DatasetVersionForm(FeedbackForm):
         choices=lambda: [(source.name, source.title) for source in DERIVED_SOURCES.values()],
         widget=forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"}),
     )
+    test_share = forms.IntegerField(
+        label="Test split, in per cent of the tasks",
+        initial=10,
+        min_value=0,
+        max_value=80,
+        required=False,
+        help_text="Held out for the report. As many tasks again, at most 10 %, are the validation split.",
+        widget=forms.NumberInput(attrs=_CONTROL),
+    )
     test_tasks = forms.CharField(
         required=False,
         label="Test tasks",
-        help_text="One task ID per line; exactly these tasks are held out. Leave empty to hold out a tenth of the "
-        "tasks by a hash.",
+        help_text="One task ID per line; exactly these tasks are held out. Leave empty to hold out the share above, by "
+        "a hash.",
         widget=forms.Textarea(
             attrs=_CONTROL | {"rows": 4, "class": "form-control mono", "spellcheck": "false"}
         ),
@@ -182,6 +218,23 @@ class DatasetVersionForm(FeedbackForm):
         help_text="Assigns tasks to splits; the same seed gives the same split.",
         widget=forms.NumberInput(attrs=_CONTROL),
     )
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """Of train, validation and test."""
+        percent = self.cleaned_data["test_share"]
+        return shares_with_test(0.1 if percent is None else percent / 100)
+
+    @property
+    def split_options(self) -> dict[str, Any]:
+        """As `freeze_dataset` and `preview_split` take them."""
+        return {
+            "filters": self.filters,
+            "derived": self.cleaned_data["derived"],
+            "test_tasks": self.test_task_ids,
+            "shares": self.shares,
+            "seed": self.cleaned_data["seed"],
+        }
 
     @property
     def test_task_ids(self) -> list[str] | None:

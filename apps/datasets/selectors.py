@@ -14,7 +14,8 @@ from apps.core.version_names import parse_name
 from apps.datasets.models import DatasetVersion
 from apps.datasets.splits import SPLITS
 from apps.trajectories.selectors import keys_by_content_hash
-from workers.schema import FeedbackRecord, read_records
+from workers.schema import FeedbackRecord
+from workers.schema.storage import stream_records
 
 
 def list_dataset_versions(project: Project) -> QuerySet[DatasetVersion]:
@@ -75,10 +76,10 @@ def data_folder(dataset_version: DatasetVersion) -> Path:
 def read_dataset_records(
     dataset_version: DatasetVersion, split: str | None = None
 ) -> Iterator[FeedbackRecord]:
-    """The records of one split, or of all."""
+    """The records of one split, or of all, in memory that hardly grows with their number."""
     folder = data_folder(dataset_version)
     for each in SPLITS if split is None else (split,):
-        yield from read_records(folder / f"{each}.jsonl.zst")
+        yield from stream_records(folder / f"{each}.jsonl.zst")
 
 
 def near_copies(dataset_version: DatasetVersion) -> list[dict[str, Any]]:

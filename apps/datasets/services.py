@@ -15,6 +15,8 @@ from apps.core.version_names import check_slug
 from apps.datasets.derived_records import check_derived
 from apps.datasets.models import DatasetVersion
 from apps.datasets.splits import SHARES, check_shares
+from apps.trajectories.filter_queries import filter_trajectories
+from apps.trajectories.filters import parse_filter
 
 ADVANCE_DATASET_VERSIONS = "apps.datasets.tasks.advance_dataset_versions"
 By = User | ApiKey | None  # None is the command line
@@ -41,6 +43,7 @@ def freeze_dataset(
     check_slug(name, what="dataset")
     filters = {key: value for key, value in (filters or {}).items() if value}
     check_filters(filters)
+    filters |= checked_filter(project, filters)
     extra = check_derived(derived)
     split = {
         "test_tasks": None if test_tasks is None else sorted(set(test_tasks)),
@@ -67,6 +70,13 @@ def freeze_dataset(
     if not claimed:
         job_queue.nudge_on_commit(ADVANCE_DATASET_VERSIONS)
     return dataset_version
+
+
+def checked_filter(project: Project, filters: dict[str, Any]) -> dict[str, str]:
+    """The filter of trajectories in its one form, if there is one. Raises FilterError."""
+    query = parse_filter(filters.get("filter")).query
+    filter_trajectories(project, query)  # for names that the project does not have
+    return {"filter": query} if query else {}
 
 
 @transaction.atomic

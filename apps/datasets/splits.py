@@ -8,6 +8,7 @@ from apps.core.errors import DomainError
 
 SPLITS = ("train", "validation", "test")
 SHARES = (0.8, 0.1, 0.1)
+LEAST_TRAINING_TASKS = 2
 
 
 def check_shares(shares: tuple[float, ...]) -> tuple[float, float, float]:
@@ -27,6 +28,12 @@ def check_shares(shares: tuple[float, ...]) -> tuple[float, float, float]:
     return shares[0], shares[1], shares[2]
 
 
+def shares_with_test(test: float) -> tuple[float, float, float]:
+    """Shares of train, validation and test: as many tasks for validation as for the test, at most 10 %."""
+    validation = 0.1 if test == 0 else min(0.1, test)
+    return round(1 - test - validation, 6), validation, test
+
+
 def split_tasks(
     tasks: Collection[str],
     *,
@@ -37,8 +44,9 @@ def split_tasks(
     """The split of every task.
 
     A task's place depends on its id and the seed alone, so that it stays when others come. Where chance left a split
-    with a share empty and there are three tasks or more, the nearest training task is moved. test_tasks: exactly these
-    are the test split, and the others are shared out between train and validation.
+    with a share empty and there are three tasks or more, the nearest training task is moved; then the training split
+    gets a second task, of the validation split if need be: from one task nothing can be learned. test_tasks: exactly
+    these are the test split, and the others are shared out between train and validation.
     """
     fixed = None if test_tasks is None else set(test_tasks) & set(tasks)
     if fixed is not None and not fixed:
@@ -59,6 +67,7 @@ def split_tasks(
         split[task] = "train" if unit < train else "validation" if unit < train + validation else "test"
     wanted = [name for name, share in zip(SPLITS, (train, validation, test), strict=True) if share > 0]
     _fill(split, rest, wanted)
+    _keep_two_in_training(split, rest)
     return split | dict.fromkeys(fixed or (), "test")
 
 
@@ -79,6 +88,17 @@ def _fill(split: dict[str, str], ordered: list[str], wanted: list[str]) -> None:
         fullest = max(wanted, key=lambda each: count[each])
         members = [task for task in ordered if split[task] == fullest]
         split[members[0] if name == "train" else members[-1]] = name
+
+
+def _keep_two_in_training(split: dict[str, str], ordered: list[str]) -> None:
+    """Move tasks from a split that has several, else from validation, until the training split has two."""
+    while sum(found == "train" for found in split.values()) < LEAST_TRAINING_TASKS:
+        count = {name: sum(found == name for found in split.values()) for name in ("validation", "test")}
+        donors = [name for name in count if count[name] > 1] or ["validation"] * (count["validation"] > 0)
+        if not donors:
+            return
+        donor = max(donors, key=lambda name: count[name])
+        split[next(task for task in ordered if split[task] == donor)] = "train"
 
 
 def _unit(task: str, seed: int) -> float:

@@ -1,4 +1,4 @@
-"""Celery tasks of dataset versions and exports."""
+"""Celery tasks of dataset versions, exports and deletions."""
 
 import logging
 
@@ -7,7 +7,8 @@ from celery import shared_task
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
 from apps.datasets.export_jobs import build_export
-from apps.datasets.models import DatasetVersion, Export
+from apps.datasets.models import DatasetVersion, Export, TrajectoryDeletion
+from apps.datasets.trajectory_deletion import run_deletion
 from apps.datasets.version_builder import build_dataset_version
 
 log = logging.getLogger(__name__)
@@ -17,6 +18,12 @@ log = logging.getLogger(__name__)
 def advance_exports() -> None:
     """Write every export that waits."""
     job_queue.drain_queue(Export, build_export)
+
+
+@shared_task
+def advance_deletions() -> None:
+    """Delete the trajectories of every deletion that waits."""
+    job_queue.drain_queue(TrajectoryDeletion, run_deletion)
 
 
 @shared_task

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from apps.datasets import views
+from apps.datasets import trajectory_views, views
 
 app_name = "datasets"
 urlpatterns = [
@@ -8,6 +8,10 @@ urlpatterns = [
     path("node/", views.project_node, name="project-node"),
     path("new/", views.dataset_version_create, name="dataset-version-create"),
     path("erase/", views.erase, name="erase"),
+    path("trajectories/export/", trajectory_views.trajectory_export, name="trajectory-export"),
+    path("trajectories/delete/", trajectory_views.trajectories_delete, name="trajectories-delete"),
+    path("deletions/<int:pk>/", trajectory_views.deletion_detail, name="deletion-detail"),
+    path("deletions/<int:pk>/cancel/", trajectory_views.deletion_cancel, name="deletion-cancel"),
     path("exports/", views.export_list, name="export-list"),
     path("exports/<int:pk>/cancel/", views.export_cancel, name="export-cancel"),
     path("exports/<int:pk>/file/", views.export_file, name="export-file"),

@@ -92,7 +92,7 @@ def _build(dataset_version: DatasetVersion, heartbeat: _BuildProgress) -> None:
         everything = Path(scratch) / "everything.jsonl.zst"
         made = [DERIVED_SOURCES[name] for name in check_derived(dataset_version.filters.get("derived") or ())]
         statistics = _RecordStatistics()
-        counts = _with_test_eligibility(dataset_version.project, filters, made)
+        counts = records_with_eligibility(dataset_version.project, filters, made)
         write_records(everything, statistics.track(heartbeat.track(counts, "reading feedback")))
         if not statistics.digests:
             raise DomainError(
@@ -115,7 +115,7 @@ def _build(dataset_version: DatasetVersion, heartbeat: _BuildProgress) -> None:
         raise
 
 
-def _with_test_eligibility(
+def records_with_eligibility(
     project: Project, filters: dict[str, Any], made: Iterable[DerivedSource]
 ) -> Iterator[tuple[FeedbackRecord, bool]]:
     """Records, and whether they may be in the test split: labels of judges may not, as judges are evaluated there."""

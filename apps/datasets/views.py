@@ -1,6 +1,8 @@
 """Pages of frozen datasets."""
 
+from contextlib import suppress
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
@@ -12,53 +14,57 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError, NotFound
-from apps.core.http.api import paginate
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.artifacts import open_file
 from apps.datasets import export_jobs
 from apps.datasets.erasure import erase_judgements, erase_trajectory, plan_erasure
-from apps.datasets.exports import DESCRIPTIONS, export_response
+from apps.datasets.exports.downloads import export_response
+from apps.datasets.exports.formats import formats_by_trainer
 from apps.datasets.forms import DatasetVersionForm, ErasureForm, ExportForm
 from apps.datasets.models import DatasetVersion, Export
 from apps.datasets.selectors import list_dataset_versions, near_copies, require_frozen
 from apps.datasets.services import cancel_dataset_version, freeze_dataset
+from apps.datasets.split_preview import SplitPreview, preview_split, suggest_split
 from apps.datasets.splits import SPLITS
+from apps.datasets.tables import DatasetVersionTable, ExportTable
+from apps.trajectories.filters import known_conditions
 
-_PAGE = 50
+_CREATE = "datasets/dataset_version_create.html"
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def dataset_version_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    cursor = request.GET.get("cursor")
-    page, next_cursor = paginate(list_dataset_versions(project), cursor=cursor, limit=_PAGE)
-    context = {"project": project, "dataset_versions": page, "next_cursor": next_cursor, "first": not cursor}
-    return render(request, "datasets/dataset_version_list.html", context)
+def dataset_version_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
+    table = DatasetVersionTable(request, DatasetVersion.objects.filter(project=project), project=project)
+    return table.response("datasets/dataset_version_list.html", {"project": project})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def dataset_version_create(request: ProjectRequest, project: Project) -> HttpResponse:
-    form = DatasetVersionForm(request.POST or None, project=project, initial={"name": _last_name(project)})
-    if request.method == "POST" and form.is_valid():
+    given = _filter_of(request)
+    initial: dict[str, Any] = {"name": _last_name(project), "filter": given}
+    preview: SplitPreview | None = None
+    if request.method != "POST":
+        with suppress(DomainError):  # a filter that is not right is named when the form is sent
+            initial["test_share"], preview = suggest_split(project=project, filters={"filter": given})
+    form = DatasetVersionForm(request.POST or None, project=project, initial=initial)
+    if form.is_valid():
         try:
+            if "preview" in request.POST:
+                preview = preview_split(project=project, **form.split_options)
+                if preview is None:
+                    form.add_error(None, "No feedback matches the filters. Loosen them, or annotate items.")
+                return render(request, _CREATE, {"project": project, "form": form, "preview": preview})
             dataset_version = freeze_dataset(
-                project=project,
-                name=form.cleaned_data["name"],
-                by=request.user,
-                filters=form.filters,
-                derived=form.cleaned_data["derived"],
-                test_tasks=form.test_task_ids,
-                seed=form.cleaned_data["seed"],
+                project=project, name=form.cleaned_data["name"], by=request.user, **form.split_options
             )
             return redirect("datasets:dataset-version-detail", project.slug, dataset_version.pk)
         except DomainError as error:
             field = (error.pointer or "").strip("/")
             form.add_error(field if field in form.fields else None, error.message)
     status = 422 if form.errors else 200
-    return render(
-        request, "datasets/dataset_version_create.html", {"project": project, "form": form}, status=status
-    )
+    return render(request, _CREATE, {"project": project, "form": form, "preview": preview}, status=status)
 
 
 @require_safe
@@ -76,7 +82,7 @@ def dataset_version_detail(request: ProjectRequest, project: Project, pk: int) -
         ),
         "filters": {name: value for name, value in dataset_version.filters.items() if name != "split"},
         "near_copies": near_copies(dataset_version),
-        "exports": DESCRIPTIONS,
+        "exports": formats_by_trainer(),
         "is_large": sum(dataset_version.splits.values()) > export_jobs.BACKGROUND_EXPORT_RECORDS,
     }
     if not _is_htmx(request):
@@ -112,11 +118,10 @@ def dataset_version_export_start(request: ProjectRequest, project: Project, pk: 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
-def export_list(request: ProjectRequest, project: Project) -> HttpResponse:
+def export_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
     """What was exported, how far it is, and a form for more."""
-    form = ExportForm(
-        request.POST or None, project=project, initial={"campaigns": request.GET.getlist("campaign")}
-    )
+    initial = {"campaigns": request.GET.getlist("campaign"), "filter": request.GET.get("filter", "")}
+    form = ExportForm(request.POST or None, project=project, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
             export_jobs.export_feedback(
@@ -125,19 +130,16 @@ def export_list(request: ProjectRequest, project: Project) -> HttpResponse:
             return redirect("datasets:export-list", project.slug)
         except DomainError as error:
             form.add_error(None, error.message)
-    rows = Export.objects.filter(project=project).select_related(
-        "project", "dataset_version__project", "created_by"
-    )
-    exports = list(rows.order_by("-created_at", "-pk")[:_PAGE])
+    exports = Export.objects.filter(project=project)
     context = {
         "project": project,
         "form": form,
-        "exports": exports,
-        "is_moving": any(not export.is_finished for export in exports),
+        "is_moving": exports.filter(state__in=[JobState.QUEUED, JobState.RUNNING]).exists(),
         "days": settings.EXPORT_DAYS,
     }
-    template = "datasets/_export_rows.html" if _is_htmx(request) else "datasets/export_list.html"
-    return render(request, template, context, status=422 if form.errors else 200)
+    template = "datasets/_export_rows.html" if _is_poll(request) else "datasets/export_list.html"
+    table = ExportTable(request, exports, project=project)
+    return table.response(template, context, status=422 if form.errors else 200)
 
 
 @require_POST
@@ -176,7 +178,7 @@ def dataset_version_cancel(request: ProjectRequest, project: Project, pk: int) -
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@project_view(Role.OWNER)
+@project_view(Role.OWNER, in_archive=True)
 def erase(request: ProjectRequest, project: Project) -> HttpResponse:
     """Delete the annotations of an annotator, or a trajectory: first a preview, then the confirmed deletion."""
     form = ErasureForm(request.POST if request.method == "POST" else None, project=project)
@@ -217,8 +219,18 @@ def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
     return render(request, "components/_node.html", context)
 
 
+def _is_poll(request: HttpRequest) -> bool:
+    """A part that is loaded again, rather than a link of the page."""
+    return bool(request.htmx) and not request.htmx.boosted  # type: ignore[attr-defined]
+
+
 def _is_htmx(request: HttpRequest) -> bool:
     return bool(request.htmx)  # type: ignore[attr-defined]
+
+
+def _filter_of(request: HttpRequest) -> str:
+    """The conditions of the address, as the trajectory list's has them."""
+    return urlencode(known_conditions(request.GET), doseq=True)
 
 
 def _last_name(project: Project) -> str:

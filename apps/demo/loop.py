@@ -134,13 +134,13 @@ def make_campaign(project: Project, by: User) -> Campaign:
     return campaign
 
 
-def freeze(project: Project, by: User, *, anew: bool) -> DatasetVersion:
+def freeze(project: Project, by: User, *, again: bool) -> DatasetVersion:
     """The newest frozen dataset version, or with `again` (or where there is none) a fresh one."""
     frozen = DatasetVersion.objects.filter(project=project, name=DATASET, state=JobState.SUCCEEDED).order_by(
         "-version"
     )
     newest = frozen.first()
-    if newest is not None and not anew:
+    if newest is not None and not again:
         return newest
     tasks = (SAMPLE / "test_tasks.txt").read_text().split()
     dataset_version = freeze_dataset(project=project, name=DATASET, by=by, test_tasks=tasks, claimed=True)
@@ -196,7 +196,8 @@ def put_on_endpoint(model: RewardModel, by: User) -> EndpointRevision:
     served = endpoint.active if endpoint is not None else None
     if served is not None and served.reward_models.filter(pk=model.pk).exists():
         return served
-    return deploy(model=model, endpoint_name=ENDPOINT, project=model.project, by=by)
+    reason = "Part of the demo: a model of the sample project, to show what an endpoint answers."
+    return deploy(model=model, endpoint_name=ENDPOINT, project=model.project, by=by, reason=reason)
 
 
 def held_out_preferences(dataset_version: DatasetVersion) -> list[PreferenceRecord]:

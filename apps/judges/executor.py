@@ -13,7 +13,7 @@ from django.utils import timezone
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import Cancelled, JobHeartbeat, JobState, finish, keep_heartbeat
 from apps.core.processes import core_subprocess
-from apps.judges.models import JudgeResult, JudgeRun
+from apps.judges.models import Judge, JudgeResult, JudgeRun
 from apps.judges.services.judge_runs import store_results
 from apps.judges.services.results import update_trajectory_facts, write_annotations
 from apps.llm.child_access import JsonLinesTail, LLMAccess, open_llm_access, write_json_lines
@@ -66,7 +66,8 @@ def _judge_batch(judge_run: JudgeRun, batch: list[JudgeResult], heartbeat: JobHe
         folder = Path(scratch)
         _write_inputs(folder, batch, heartbeat)
         with open_llm_access(connection, folder, SpendingPurpose.JUDGE_RUNS) as access:
-            (folder / "config.json").write_text(json.dumps(_child_config(judge_run, access.server)))
+            config = judge_child_config(judge_run.judge, judge_run.prompt, access.server)
+            (folder / "config.json").write_text(json.dumps(config))
             _run_child(judge_run, folder, access, heartbeat)
         child_result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     judge_run.result = _add_usage(judge_run.result, child_result)
@@ -116,13 +117,13 @@ def _run_child(judge_run: JudgeRun, folder: Path, access: LLMAccess, heartbeat: 
         store()
 
 
-def _child_config(judge_run: JudgeRun, server: Mapping[str, Any]) -> dict[str, Any]:
-    judge = judge_run.judge
+def judge_child_config(judge: Judge, prompt: int, server: Mapping[str, Any]) -> dict[str, Any]:
+    """As `workers.judge.pipeline.JudgeRunConfig` takes it. prompt: version of the prompts."""
     return {
         "server": server,
         "mode": judge.mode,
         "criteria": [criterion_config(criterion, judge.mode) for criterion in judge.criteria],
-        "version": judge_run.prompt,
+        "version": prompt,
         "samples": judge.samples,
         "guidelines": judge.guidelines,
     }
@@ -134,7 +135,9 @@ def criterion_config(criterion: Criterion | None, mode: str) -> dict[str, Any]:
         return {"name": OVERALL, "definition": "Which run does the task better, all in all."}
     config = {
         "name": criterion.name,
-        "definition": criterion.definition,
+        "definition": "\n".join(
+            [criterion.definition, *(f"{point} = {name}" for point, name in criterion.named_points)]
+        ).strip(),
         "good_example": criterion.good_example,
         "bad_example": criterion.bad_example,
     }

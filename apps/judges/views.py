@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -17,7 +17,7 @@ from apps.judges.agent_scores import agent_scores
 from apps.judges.agreement import agreement_with_humans, criterion_agreements, largest_disagreements
 from apps.judges.consistency import compare_judge_runs, mean_sample_spread, order_consistency
 from apps.judges.forms import JudgeForm, JudgeRunForm, JudgeTestForm
-from apps.judges.models import Judge, JudgeResult
+from apps.judges.models import Judge, JudgeResult, JudgeRun
 from apps.judges.selectors import (
     choose_test_trajectories,
     comparable_runs,
@@ -26,6 +26,7 @@ from apps.judges.selectors import (
     get_judge_run,
     list_judge_runs,
 )
+from apps.judges.tables import JudgeRunTable, JudgeTable
 from apps.llm.selectors import list_llm_connections
 
 LISTED = 50
@@ -35,7 +36,7 @@ _EXAMPLES = 5  # results shown of a run over a campaign
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
-def judge_list(request: ProjectRequest, project: Project) -> HttpResponse:
+def judge_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
     """POST creates a judge."""
     form = JudgeForm(request.POST if request.method == "POST" else None, project=project)
     if request.method == "POST" and form.is_valid():
@@ -46,16 +47,21 @@ def judge_list(request: ProjectRequest, project: Project) -> HttpResponse:
             form.add_error(field if field in form.fields else None, error.message)
         else:
             return redirect("judges:judge-detail", project.slug, judge.pk)
+    table = JudgeTable(request, project.judges.all(), project=project)
+    runs = JudgeRunTable(
+        request, JudgeRun.objects.filter(judge__project=project, campaign__isnull=False), project=project
+    )
+    if runs.is_file_asked:
+        return runs.response("judges/judge_list.html")
     context = {
         "project": project,
         "form": form,
-        "judges": project.judges.select_related("llm_connection", "rubric"),
-        "judge_runs": list_judge_runs(project).filter(campaign__isnull=False)[:LISTED],
+        "judge_runs": runs,
         "has_rubrics": project.rubrics.exists(),
         "has_llm_connections": list_llm_connections(project).exists(),
         "may_add_connections": Role(request.membership.role).includes(Role.OWNER),
     }
-    return render(request, "judges/judge_list.html", context, status=422 if form.errors else 200)
+    return table.response("judges/judge_list.html", context, status=422 if form.errors else 200)
 
 
 @require_safe

@@ -38,12 +38,18 @@ def _step(record: dict[str, Any]) -> str:
     if record.get("has_first_error"):
         first = record.get("first_error")
         parts.append("no error" if first is None else f"first error at agent step {first}")
+    tags = sorted({tag for chosen in (record.get("tags") or {}).values() for tag in chosen})
+    parts += [f"tags {', '.join(tags)}"] if tags else []
     return "Steps: " + (", ".join(parts) or "corrections only")
 
 
 def _rubric(record: dict[str, Any]) -> str:
     low, high = record["scale"]
     return f"{record['value']:g} (scale {low:g} to {high:g})"
+
+
+def _category(record: dict[str, Any]) -> str:
+    return ", ".join(record["categories"]) or "none of the categories"
 
 
 def _comment(record: dict[str, Any]) -> str:
@@ -68,6 +74,7 @@ _SUMMARIES = {
     "ranking": _ranking,
     "step": _step,
     "rubric": _rubric,
+    "category": _category,
     "comment": _comment,
     "rating": _rating,
     "outcome": _outcome,

@@ -1,7 +1,7 @@
 """Access to a language model for a child process: its address, and the completions that are cached for it."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,14 +54,19 @@ class LLMAccess:
 
 
 @contextmanager
-def open_llm_access(llm_connection: LLMConnection, folder: Path, purpose: str) -> Iterator[LLMAccess]:
+def open_llm_access(
+    llm_connection: LLMConnection, folder: Path, purpose: str, *, trajectories: Sequence[int] | None = None
+) -> Iterator[LLMAccess]:
     """Write cached completions to `answers.jsonl` of the folder, and cache what the child adds, also where it fails.
 
-    purpose: one of `SpendingPurpose`. Raises DomainError where the connection cannot be used.
+    purpose: one of `SpendingPurpose`. trajectories: only completions about these are written. Raises DomainError where
+    the connection cannot be used.
     """
     path = folder / "answers.jsonl"
-    cached = llm_connection.completions.values("key", "answer").iterator()
-    write_json_lines(path, cached)
+    cached = llm_connection.completions.all()
+    if trajectories is not None:
+        cached = cached.filter(trajectory__in=trajectories)
+    write_json_lines(path, cached.values("key", "answer").iterator())
     tail = JsonLinesTail(path, path.stat().st_size)
     server = {"model": llm_connection.model, "answer_tokens": llm_connection.answer_tokens}
     if llm_connection.is_local:

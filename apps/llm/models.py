@@ -61,6 +61,7 @@ class SpendingPurpose(models.TextChoices):
     METRICS = "metrics", "Metric extraction"
     JUDGE_RUNS = "judging", "Judge runs"
     ENDPOINTS = "endpoint", "Endpoints"
+    QUESTIONS = "questions", "Questions about trajectories"
 
 
 class Spending(models.Model):

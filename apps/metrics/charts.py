@@ -21,8 +21,8 @@ def metric_count_chart(induction: Induction) -> dict[str, Any] | None:
     titles = {"coverage": "coverage", "redundancy": "redundancy", "worth": "harmonic mean"}
     return {
         "kind": "line",
-        "x": {"name": "metrics"},
-        "y": {"name": "share", "min": 0, "max": 1},
+        "x": {"name": "number of metrics"},
+        "y": {"name": "share", "share": True, "min": 0, "max": 1},
         "series": [
             {
                 "name": title,
@@ -53,8 +53,10 @@ def comment_map(induction: Induction) -> dict[str, Any]:
         series.append((title, other))
     return {
         "kind": "scatter",
-        "x": {"name": ""},
-        "y": {"name": ""},
+        "x": {"name": "first component"},
+        "y": {"name": "second component"},
+        "zoom": True,
+        "n": f"n = {sum(map(len, points_by_metric.values())):,} points of comments",
         "series": [
             {"name": name, "points": [{"name": text, "value": position} for text, position in points.items()]}
             for name, points in series

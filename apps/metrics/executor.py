@@ -59,18 +59,33 @@ def execute(induction: Induction) -> None:
 
 
 def _write_inputs(folder: Path, induction: Induction, metrics: list[Metric], heartbeat: JobHeartbeat) -> None:
+    commented = write_comments(folder, induction)
+    others = uncommented_trajectories(induction, commented)
+    count = len(commented) + len(others)
+    heartbeat.progress = {"done": 0, "total": None, "note": f"Reading {count} trajectories"}
+    write_evidence(folder, induction, metrics, commented, check=heartbeat.check)
+    schema.write_trajectories(folder / "others.jsonl.zst", stream_trajectories(others, check=heartbeat.check))
+
+
+def write_comments(folder: Path, induction: Induction) -> list[int]:
+    """The comments of an induction; the keys of the trajectories that they are about."""
     comments = list_comments(induction.project, induction.campaign)
     write_json_lines(
         folder / "comments.jsonl", (_comment_line(comment) for comment in comments.iterator(chunk_size=500))
     )
-    commented = sorted(set(comments.values_list("trajectory_id", flat=True)))
-    others = uncommented_trajectories(induction, commented)
-    count = len(commented) + len(others)
-    heartbeat.progress = {"done": 0, "total": None, "note": f"Reading {count} trajectories"}
-    schema.write_trajectories(
-        folder / "trajectories.jsonl.zst", stream_trajectories(commented, check=heartbeat.check)
-    )
-    schema.write_trajectories(folder / "others.jsonl.zst", stream_trajectories(others, check=heartbeat.check))
+    return sorted(set(comments.values_list("trajectory_id", flat=True)))
+
+
+def write_evidence(
+    folder: Path,
+    induction: Induction,
+    metrics: list[Metric],
+    commented: list[int],
+    *,
+    check: Callable[[], None],
+) -> None:
+    """The trajectories that comments are about, the configuration, and metrics that people decided on."""
+    schema.write_trajectories(folder / "trajectories.jsonl.zst", stream_trajectories(commented, check=check))
     config = {"seed": induction.seed, "device": settings.TRAINING_DEVICE}
     (folder / "config.json").write_text(json.dumps(config))
     if metrics:

@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from apps.accounts.models import Project, User
+from apps.accounts.project_numbers import ProjectNumberField
 from apps.annotation.models import Campaign, Comment
 from apps.core.jobs.job_queue import Job
 from apps.llm.models import LLMConnection
@@ -24,6 +25,7 @@ class Induction(Job):
         LLM = "llm", "Language model"
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="inductions")
+    number = ProjectNumberField()
     campaign = models.ForeignKey(Campaign, models.CASCADE, null=True, blank=True, related_name="inductions")
     engine = models.CharField(max_length=10, choices=Engine, default=Engine.EMBEDDED)
     llm_connection = models.ForeignKey(
@@ -37,11 +39,12 @@ class Induction(Job):
     class Meta:
         ordering = ["-pk"]
         constraints = [
+            models.UniqueConstraint(fields=["project", "number"], name="induction_number"),
             models.UniqueConstraint(
                 fields=["project"],
                 condition=Q(state__in=["queued", "running"]),
                 name="induction_one_at_a_time",
-            )
+            ),
         ]
 
     def __str__(self) -> str:

@@ -108,9 +108,10 @@ def by_version(board: Scoreboard) -> dict[str, Any]:
     return {
         "kind": "bar",
         "x": {"name": "", "labels": [row.title for row in rows]},
-        "y": {"name": "kept minus violated, %", "min": -100, "max": 100},
+        "y": {"name": "kept minus violated", "share": True, "min": -1, "max": 1},
+        "n": "With 95 % intervals",
         "series": [
-            {"name": name, "points": [_percent(row.share_by_metric.get(name)) for row in rows]}
+            {"name": name} | _share_points([row.share_by_metric.get(name) for row in rows])
             for name in board.metrics[:MOST_SERIES]
         ],
     }
@@ -122,7 +123,10 @@ def over_time(board: Scoreboard, metric: str) -> dict[str, Any] | None:
     if len(days) < 2:
         return None
     length = max(1, -(-((days[-1] - days[0]).days + 1) // MOST_PERIODS))
-    starts = sorted({_start(day, days[0], length) for day in days})
+    periods = (_start(days[-1], days[0], length) - days[0]).days // length + 1
+    starts = [
+        days[0] + timedelta(days=length * number) for number in range(periods)
+    ]  # those without data too
     shown = sorted(board.rows, key=lambda row: -_verdict_count(row, metric))[:MOST_SERIES]
     series = []
     for row in (row for row in board.rows if row in shown and _verdict_count(row, metric)):
@@ -131,13 +135,13 @@ def over_time(board: Scoreboard, metric: str) -> dict[str, Any] | None:
             if metric in by_metric:
                 share = by_metric[metric]
                 found[_start(day, days[0], length)].add(share.judged, share.kept, share.violated)
-        series.append(
-            {"name": row.title, "points": [_percent(found.get(start)) for start in starts], "sparse": True}
-        )
+        points = _share_points([found.get(start) for start in starts])
+        series.append({"name": row.title, "sparse": True} | points)
     return {
         "kind": "line",
         "x": {"name": "", "labels": [start.isoformat() for start in starts]},
-        "y": {"name": "kept minus violated, %", "min": -100, "max": 100},
+        "y": {"name": "kept minus violated", "share": True, "min": -1, "max": 1},
+        "n": f"By {length} days, with 95 % intervals" if length > 1 else "By day, with 95 % intervals",
         "series": series,
     }
 
@@ -151,5 +155,9 @@ def _verdict_count(row: AgentRow, metric: str) -> int:
     return share.judged if share else 0
 
 
-def _percent(share: VerdictShare | None) -> float | None:
-    return None if share is None else round(100 * share.value, 1)
+def _share_points(shares: list[VerdictShare | None]) -> dict[str, Any]:
+    return {
+        "points": [None if share is None else round(share.value, 4) for share in shares],
+        "intervals": [[place, *share.interval] for place, share in enumerate(shares) if share is not None],
+        "counts": [0 if share is None else share.judged for share in shares],
+    }

@@ -5,6 +5,7 @@ from apps.metrics import views
 app_name = "metrics"
 urlpatterns = [
     path("", views.induction_list, name="induction-list"),
+    path("page-comments/", views.page_comments_copy, name="page-comments-copy"),
     path("scoreboard/", views.scoreboard_page, name="scoreboard"),
     path("inductions/<int:pk>/", views.induction_detail, name="induction-detail"),
     path("inductions/<int:pk>/status/", views.induction_status, name="induction-status"),

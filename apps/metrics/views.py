@@ -6,13 +6,14 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.db.models import Count, Min
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
+from apps.annotation.feedback.page_comments import CAMPAIGN, copy_page_comments, count_page_comments
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import JobState
@@ -36,13 +37,13 @@ from apps.metrics.selectors import (
     get_metric,
     has_running_induction,
     list_comments,
-    list_inductions,
     metric_definition,
     metric_degenerate_reason,
     metric_examples,
     project_metrics,
     with_counts,
 )
+from apps.metrics.tables import InductionTable
 
 LISTED = 50
 UNCOVERED_LISTED = 30
@@ -50,7 +51,7 @@ UNCOVERED_LISTED = 30
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
-def induction_list(request: ProjectRequest, project: Project) -> HttpResponse:
+def induction_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
     """POST starts an induction."""
     form = InductionForm(request.POST if request.method == "POST" else None, project=project)
     if request.method == "POST" and form.is_valid():
@@ -69,13 +70,26 @@ def induction_list(request: ProjectRequest, project: Project) -> HttpResponse:
     context = {
         "project": project,
         "form": form,
-        "inductions": list_inductions(project)[:LISTED],
         "comments": list_comments(project, None).count(),
+        "page_comments": count_page_comments(project),
         "is_running": has_running_induction(project),
         "has_llm_connections": project.llm_connections.exists(),
         "may_add_connections": Role(request.membership.role).includes(Role.OWNER),
     }
-    return render(request, "metrics/induction_list.html", context, status=422 if form.errors else 200)
+    table = InductionTable(request, Induction.objects.filter(project=project), project=project)
+    return table.response("metrics/induction_list.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def page_comments_copy(request: ProjectRequest, project: Project) -> HttpResponse:
+    """Comments of trajectory pages become feedback, which inductions read."""
+    result = copy_page_comments(project=project, by=request.user)
+    added = f"{result.created:,} comment{'' if result.created == 1 else 's'} added"
+    messages.success(
+        request, f"{added} to the campaign {CAMPAIGN}; {result.duplicates:,} were there already."
+    )
+    return redirect("metrics:induction-list", project.slug)
 
 
 @require_safe

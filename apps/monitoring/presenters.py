@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apps.core.charts import break_gaps
 from apps.monitoring.measures import MEASURES, SampleRow, correlation, root_kl
 from apps.monitoring.models import Alert, Reading
 from apps.monitoring.rules import Rule, allowed, shown
@@ -66,7 +67,7 @@ def measures_chart(readings: Sequence[Reading], rules: Sequence[Rule]) -> dict[s
             for reading in readings
             if rule.measure in reading.values
         ]
-        points = [[at.timestamp() * 1000, round(said["value"] - said["baseline"], 4)] for at, said in found]
+        points = break_gaps((at, round(values["value"] - values["baseline"], 4)) for at, values in found)
         if points:
             series.append({"name": rule.name, "points": points})
     if not series:
@@ -74,7 +75,8 @@ def measures_chart(readings: Sequence[Reading], rules: Sequence[Rule]) -> dict[s
     return {
         "kind": "line",
         "x": {"type": "time"},
-        "y": {"name": "beyond the baseline"},
+        "y": {"name": "difference to the baseline"},
+        "zoom": True,
         "series": series,
     }
 

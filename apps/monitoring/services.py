@@ -11,6 +11,7 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
+from apps.accounts.actors import Actor, person_of
 from apps.accounts.models import User
 from apps.accounts.services import record_audit
 from apps.core.errors import Conflict
@@ -48,11 +49,11 @@ def save_rules(*, endpoint: Endpoint, rules: Any, by: User) -> Monitor:
 
 
 @transaction.atomic
-def close_alert(*, alert: Alert, note: str, by: User) -> Alert:
+def close_alert(*, alert: Alert, note: str, by: Actor) -> Alert:
     alert = Alert.objects.select_for_update(of=("self",)).select_related("endpoint__project").get(pk=alert.pk)
     if not alert.is_open:
         raise Conflict("The alert is closed already.")
-    alert.closed_at, alert.closed_by, alert.note = timezone.now(), by, note.strip()
+    alert.closed_at, alert.closed_by, alert.note = timezone.now(), person_of(by), note.strip()
     alert.save(update_fields=["closed_at", "closed_by", "note"])
     endpoint = alert.endpoint
     record_audit(
@@ -67,7 +68,8 @@ def close_alert(*, alert: Alert, note: str, by: User) -> Alert:
 
 def check_endpoints() -> None:
     """Measure what was sampled since the last look, of every endpoint that keeps samples."""
-    for endpoint in Endpoint.objects.filter(sample_share__gt=0).select_related("project", "monitor"):
+    endpoints = Endpoint.objects.filter(sample_share__gt=0, project__archived_at=None)
+    for endpoint in endpoints.select_related("project", "monitor"):
         monitor = getattr(endpoint, "monitor", None) or Monitor.objects.get_or_create(endpoint=endpoint)[0]
         try:
             check_monitor(monitor)

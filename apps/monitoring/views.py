@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.db.models import Count, Q
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -17,7 +17,7 @@ from apps.monitoring import services
 from apps.monitoring.forms import CloseAlertForm, RulesForm
 from apps.monitoring.mail import set_alert_emails
 from apps.monitoring.measures import MEASURES
-from apps.monitoring.models import Reading
+from apps.monitoring.models import Alert, Reading
 from apps.monitoring.presenters import gold_chart, measures_chart, policy_summaries, rule_lines
 from apps.monitoring.selectors import (
     alert_in,
@@ -26,6 +26,7 @@ from apps.monitoring.selectors import (
     project_alerts,
     sample_scale,
 )
+from apps.monitoring.tables import AlertTable
 from apps.rewards.models import Endpoint
 from apps.rewards.selectors import endpoint_of, endpoints_of
 from workers.errors import RewardError
@@ -36,18 +37,15 @@ READINGS_DRAWN = 500
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def alert_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    """Open ones first."""
-    alerts = project_alerts(project)
+def alert_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
+    table = AlertTable(request, Alert.objects.filter(endpoint__project=project), project=project)
     context = {
         "project": project,
-        "open": alerts.filter(closed_at=None).order_by("-raised_at")[:SHOWN_ALERTS],
-        "closed": alerts.exclude(closed_at=None).order_by("-closed_at")[:SHOWN_ALERTS],
         "endpoints": endpoints_of(project).annotate(
             broken=Count("alerts", filter=Q(alerts__closed_at=None), distinct=True)
         ),
     }
-    return render(request, "monitoring/alert_list.html", context)
+    return table.response("monitoring/alert_list.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -33,7 +33,7 @@ from apps.training.report import MIN_TASKS
 from apps.training.services import start_run
 from workers.errors import RewardError
 from workers.schema.endpoints import RewardModelPart
-from workers.schema.parents import can_train_heads
+from workers.schema.parents import can_train_heads, is_prior_mean
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +130,8 @@ def stop_cycle(*, cycle: RetrainingCycle, by: User | None, reason: str) -> Retra
 
 def start_online_cycles() -> None:
     """Start a cycle for every endpoint that learns from its verifier automatically and has enough new samples."""
-    for monitor in Monitor.objects.filter(retrain_after__gt=0).select_related("endpoint__project"):
+    monitors = Monitor.objects.filter(retrain_after__gt=0, endpoint__project__archived_at=None)
+    for monitor in monitors.select_related("endpoint__project"):
         if monitor.endpoint.retraining_cycles.filter(ended_at=None).exists():
             continue
         if count_new_verified(monitor) >= monitor.retrain_after:
@@ -143,7 +144,8 @@ def start_online_cycles() -> None:
 
 def advance_cycles() -> None:
     """Check every cycle in progress, and enter the next stage where the current one is complete."""
-    for cycle in RetrainingCycle.objects.filter(ended_at=None, awaits_confirmation=False):
+    rows = RetrainingCycle.objects.filter(ended_at=None, endpoint__project__archived_at=None)
+    for cycle in rows.filter(awaits_confirmation=False):
         try:
             advance_cycle(cycle)
         except (DomainError, RewardError) as error:
@@ -255,13 +257,14 @@ def _model_is_trained(cycle: RetrainingCycle) -> bool:
         model = cycle.previous_model
         # Checked here too: cycles of earlier versions did not when they started.
         heads_only = cycle.heads_only and can_train_heads(model.manifest)
+        has_parent = heads_only or is_prior_mean(model.manifest)
         cycle.training_run = start_run(
             project=cycle.endpoint.project,
             dataset_version=cycle.dataset_version,
             recipe=retraining_recipe(model, cycle.dataset_version, heads_only=heads_only),
             by=cycle.started_by,
             name=model.name,
-            parent=model if heads_only else None,
+            parent=model if has_parent else None,
         )
         cycle.save(update_fields=["training_run"])
     return _job_succeeded(cycle.training_run, "The training run")

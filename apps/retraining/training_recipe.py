@@ -6,6 +6,7 @@ from apps.datasets.models import DatasetVersion
 from apps.training.models import RewardModel
 from apps.training.recipes import model_recipe, with_objective
 from workers.schema.builtin_recipes import AUTO, UNFROZEN
+from workers.schema.parents import is_prior_mean
 from workers.schema.recipe import FULL_FINE_TUNING
 from workers.schema.recipe_keys import without_unread_keys
 
@@ -15,10 +16,12 @@ _LEARN_COMPARISONS = ("bradley_terry", "joint", "generative")
 def retraining_recipe(
     model: RewardModel, dataset_version: DatasetVersion, *, heads_only: bool
 ) -> dict[str, Any]:
-    """heads_only: with the model as the parent. Raises DomainError."""
+    """heads_only: with the model as the parent, as a linear or hybrid one always is. Raises DomainError."""
     recipe = without_unread_keys(model_recipe(model))
     if _ignores_comparisons(model, recipe, dataset_version):
         recipe = with_objective(recipe, "joint")
+    if is_prior_mean(model.manifest):
+        recipe |= {"folds": 0}  # they would measure on tasks that the parent has learnt from
     if not heads_only:
         return without_unread_keys(recipe | {"heads_only": False})
     # Heads on states that are computed once are not trained by the schedule of a whole backbone, nor with folds.

@@ -2,14 +2,34 @@
 
 from typing import Annotated, Any
 
-from ninja import Body, Router, Schema
+from ninja import Body, Router
 
 from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
-from apps.core.errors import DomainError, NotFound
+from apps.core.errors import NotFound
 from apps.core.http.api import DEFAULT_LIMIT, paginate
+from apps.core.http.api_schemas import Cursor, Limit
+from apps.core.http.api_scopes import needs
 from apps.rewards import services
+from apps.rewards.endpoint_schemas import (
+    CanaryIn,
+    ChangedEndpointOut,
+    DeployIn,
+    EndpointOut,
+    EndpointPage,
+    EndpointReport,
+    ReasonIn,
+    ReleaseIn,
+    ReleaseOut,
+    RollbackIn,
+    StandbyIn,
+    SwitchOffIn,
+    TrafficColumn,
+    TrafficSpan,
+    UsageOut,
+)
+from apps.rewards.item_schemas import EndpointSpecDocument
 from apps.rewards.models import Endpoint, EndpointRevision, Release
 from apps.rewards.selectors import (
     endpoint_of,
@@ -19,37 +39,22 @@ from apps.rewards.selectors import (
     revision_of,
     revisions_of,
 )
-from apps.rewards.traffic import BY, SPANS, TrafficSummary, flag_days, traffic_of
+from apps.rewards.specs import error_pointer
+from apps.rewards.traffic import TrafficSummary, flag_days, traffic_of
 from apps.rewards.usage import SUMS
+from apps.training.selectors import model_named
 
 router = Router()
 
 
-class RollbackIn(Schema):
-    to: int | None = None
-
-
-class ReleaseIn(Schema):
-    """stage: shadow or canary. share: of what is asked that a canary answers. rules: see `releases.ReleaseRules`."""
-
-    revision: int
-    stage: str = "shadow"
-    share: float = 0.0
-    rules: dict[str, Any] = {}
-    automatic: bool = False
-
-
-class CanaryIn(Schema):
-    share: float
-
-
-class ReasonIn(Schema):
-    reason: str = ""
-
-
-@router.get("/projects/{slug}/endpoints", summary="The project's endpoints")
+@router.get(
+    "/projects/{slug}/endpoints",
+    response=EndpointPage,
+    summary="List endpoints",
+    openapi_extra=needs(Scope.ADMIN),
+)
 def list_endpoints(
-    request: KeyRequest, slug: str, cursor: str | None = None, limit: int = DEFAULT_LIMIT
+    request: KeyRequest, slug: str, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT
 ) -> dict[str, Any]:
     """Newest first."""
     project = project_of_key(request.auth, slug, Scope.ADMIN)
@@ -57,37 +62,86 @@ def list_endpoints(
     return {"items": [_endpoint(endpoint) for endpoint in page], "next": following}
 
 
-@router.get("/projects/{slug}/endpoints/{name}", summary="An endpoint and its revisions")
+@router.get(
+    "/projects/{slug}/endpoints/{name}",
+    response=EndpointReport,
+    summary="An endpoint and its revisions",
+    openapi_extra=needs(Scope.ADMIN),
+)
 def get_endpoint(request: KeyRequest, slug: str, name: str) -> dict[str, Any]:
     endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
     return _endpoint(endpoint) | {"revisions": [_revision(revision) for revision in revisions_of(endpoint)]}
 
 
-@router.put("/projects/{slug}/endpoints/{name}", summary="A new revision: components and transforms")
+@router.put(
+    "/projects/{slug}/endpoints/{name}",
+    response=ChangedEndpointOut,
+    summary="A new revision: components and transforms",
+    openapi_extra=needs(Scope.ADMIN),
+)
 def put_endpoint(
     request: KeyRequest,
     slug: str,
     name: str,
-    spec: Annotated[dict[str, Any], Body()],
+    spec: Annotated[EndpointSpecDocument, Body()],
     stage: str | None = None,
     share: float = 0.0,
     automatic: bool = False,
+    reason: str = "",
 ) -> dict[str, Any]:
     """`{"components": [{"name", "model", "weight"}], "transforms": [{"type": "clip", "eta": 0}]}`. Created if new.
 
-    `?stage=shadow`, or `?stage=canary&share=0.1`: released in stages, instead of immediately.
+    `?stage=shadow`, or `?stage=canary&share=0.1`: released in stages, instead of immediately. `?stage=standby`: loaded
+    and kept warm until it is promoted. `?reason=`: required where a check of a new model failed (422 says which).
     """
     project = project_of_key(request.auth, slug, Scope.ADMIN)
-    release_options = None if stage is None else services.ReleaseOptions(stage, share, automatic=automatic)
     revision = services.put_spec(
-        project=project, endpoint_name=name, spec=spec, by=request.auth, release_options=release_options
+        project=project,
+        endpoint_name=name,
+        spec=spec,
+        by=request.auth,
+        release_options=_release_options(stage, share, automatic),
+        reason=reason,
     )
     return _endpoint(revision.endpoint) | {"revision": _revision(revision)}
 
 
-@router.get("/projects/{slug}/endpoints/{name}/usage", summary="Usage, and scored items by flag")
+@router.post(
+    "/projects/{slug}/endpoints/{name}/deploy",
+    response=ChangedEndpointOut,
+    summary="Deploy a model",
+    openapi_extra=needs(Scope.ADMIN),
+)
+def deploy_model(request: KeyRequest, slug: str, name: str, body: DeployIn) -> dict[str, Any]:
+    """Serve the active revision's spec with this model in place of its model; the endpoint is created if new.
+
+    Where the model is no better than chance, or another check of its report failed, 422 says so unless there is a
+    `reason`.
+    """
+    project = project_of_key(request.auth, slug, Scope.ADMIN)
+    release_options = _release_options(body.stage, body.share, body.automatic)
+    with error_pointer("/model"):
+        model = model_named(body.model, project=project)
+    revision = services.deploy(
+        model=model,
+        endpoint_name=name,
+        project=project,
+        by=request.auth,
+        release_options=release_options,
+        reason=body.reason,
+    )
+    return _endpoint(revision.endpoint) | {"revision": _revision(revision)}
+
+
+@router.get(
+    "/projects/{slug}/endpoints/{name}/usage",
+    response=UsageOut,
+    operation_id="get_endpoint_usage",
+    summary="Usage, and scored items by flag",
+    openapi_extra=needs(Scope.ADMIN),
+)
 def get_usage(
-    request: KeyRequest, slug: str, name: str, span: str = "day", by: str = "version"
+    request: KeyRequest, slug: str, name: str, span: TrafficSpan = "day", by: TrafficColumn = "version"
 ) -> dict[str, Any]:
     """`span`: day, week or month. `by`: version, caller, run or policy_version.
 
@@ -95,9 +149,6 @@ def get_usage(
     same by day (UTC).
     """
     endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
-    for value, known, at in ((span, SPANS, "/span"), (by, BY, "/by")):
-        if value not in known:
-            raise DomainError(f"{value[:60]!r} is none of {', '.join(known)}.", pointer=at)
     traffic = traffic_of(endpoint, span=span, by=by)
     return {
         "endpoint": endpoint.name,
@@ -113,16 +164,83 @@ def get_usage(
     }
 
 
-@router.post("/projects/{slug}/endpoints/{name}/rollback", summary="Roll back to an earlier revision")
+@router.post(
+    "/projects/{slug}/endpoints/{name}/rollback",
+    response=ChangedEndpointOut,
+    operation_id="roll_back_endpoint",
+    summary="Roll back to an earlier revision",
+    openapi_extra=needs(Scope.ADMIN),
+)
 def rollback(request: KeyRequest, slug: str, name: str, body: RollbackIn | None = None) -> dict[str, Any]:
     """Without `to`, to the revision before the active one."""
     endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
-    revision = services.rollback(endpoint=endpoint, to=body.to if body else None, by=request.auth)
+    body = body or RollbackIn(reason="")
+    revision = services.rollback(endpoint=endpoint, to=body.to, by=request.auth, reason=body.reason)
     return _endpoint(revision.endpoint) | {"revision": _revision(revision)}
 
 
-@router.get("/projects/{slug}/endpoints/{name}/trial", include_in_schema=False)
-@router.get("/projects/{slug}/endpoints/{name}/release", summary="The current release and its state")
+@router.put(
+    "/projects/{slug}/endpoints/{name}/standby",
+    response=EndpointOut,
+    summary="Keep a revision loaded and warm",
+    openapi_extra=needs(Scope.ADMIN),
+)
+def set_standby(request: KeyRequest, slug: str, name: str, body: StandbyIn) -> dict[str, Any]:
+    """It answers nothing until it is promoted. It needs its memory next to that of the active revision."""
+    endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
+    revision = None if body.revision is None else revision_of(endpoint, body.revision)
+    return _endpoint(
+        services.set_standby(endpoint=endpoint, revision=revision, by=request.auth, reason=body.reason)
+    )
+
+
+@router.post(
+    "/projects/{slug}/endpoints/{name}/standby/promote",
+    response=ChangedEndpointOut,
+    summary="Make the standby revision the active one",
+    openapi_extra=needs(Scope.ADMIN),
+)
+def promote_standby(request: KeyRequest, slug: str, name: str) -> dict[str, Any]:
+    """What was active stands by then: promoting again rolls back."""
+    endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
+    revision = services.promote_standby(endpoint=endpoint, by=request.auth)
+    return _endpoint(revision.endpoint) | {"revision": _revision(revision)}
+
+
+@router.post(
+    "/projects/{slug}/endpoints/{name}/switch-off",
+    response=EndpointOut,
+    operation_id="switch_endpoint_off",
+    summary="Switch an endpoint off",
+    openapi_extra=needs(Scope.ADMIN),
+)
+def switch_off(request: KeyRequest, slug: str, name: str, body: SwitchOffIn) -> dict[str, Any]:
+    """Every request for a reward is answered with 503 and the reason, immediately."""
+    endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
+    return _endpoint(services.switch_off(endpoint=endpoint, reason=body.reason, by=request.auth))
+
+
+@router.post(
+    "/projects/{slug}/endpoints/{name}/switch-on",
+    response=EndpointOut,
+    operation_id="switch_endpoint_on",
+    summary="Switch an endpoint on again",
+    openapi_extra=needs(Scope.ADMIN),
+)
+def switch_on(request: KeyRequest, slug: str, name: str) -> dict[str, Any]:
+    endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
+    return _endpoint(services.switch_on(endpoint=endpoint, by=request.auth))
+
+
+@router.get(
+    "/projects/{slug}/endpoints/{name}/trial", include_in_schema=False, openapi_extra=needs(Scope.ADMIN)
+)
+@router.get(
+    "/projects/{slug}/endpoints/{name}/release",
+    response=ReleaseOut,
+    summary="The current release and its state",
+    openapi_extra=needs(Scope.ADMIN),
+)
 def get_release(request: KeyRequest, slug: str, name: str) -> dict[str, Any]:
     """The open release, else the one that ended last. The paths under `/trial` answer the same."""
     endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
@@ -132,43 +250,85 @@ def get_release(request: KeyRequest, slug: str, name: str) -> dict[str, Any]:
     return _release(release)
 
 
-@router.post("/projects/{slug}/endpoints/{name}/trial", include_in_schema=False)
 @router.post(
-    "/projects/{slug}/endpoints/{name}/release", summary="Release a revision as a shadow or a canary"
+    "/projects/{slug}/endpoints/{name}/trial", include_in_schema=False, openapi_extra=needs(Scope.ADMIN)
+)
+@router.post(
+    "/projects/{slug}/endpoints/{name}/release",
+    response=ReleaseOut,
+    summary="Release a revision as a shadow or a canary",
+    openapi_extra=needs(Scope.ADMIN),
 )
 def start_release(request: KeyRequest, slug: str, name: str, body: ReleaseIn) -> dict[str, Any]:
     endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
     revision = revision_of(endpoint, body.revision)
     options = services.ReleaseOptions(body.stage, body.share, body.rules, body.automatic)
-    return _release(services.start_release(revision=revision, release_options=options, by=request.auth))
+    started = services.start_release(
+        revision=revision, release_options=options, by=request.auth, reason=body.reason
+    )
+    return _release(started)
 
 
-@router.post("/projects/{slug}/endpoints/{name}/trial/canary", include_in_schema=False)
 @router.post(
-    "/projects/{slug}/endpoints/{name}/release/canary", summary="Make it a canary, or change its share"
+    "/projects/{slug}/endpoints/{name}/trial/canary",
+    include_in_schema=False,
+    openapi_extra=needs(Scope.ADMIN),
+)
+@router.post(
+    "/projects/{slug}/endpoints/{name}/release/canary",
+    response=ReleaseOut,
+    operation_id="make_release_canary",
+    summary="Make a release a canary, or change its share",
+    openapi_extra=needs(Scope.ADMIN),
 )
 def make_canary(request: KeyRequest, slug: str, name: str, body: CanaryIn) -> dict[str, Any]:
     release = _open(request, slug, name)
-    return _release(services.make_canary(release=release, share=body.share, by=request.auth))
+    changed = services.make_canary(
+        release=release, share=body.share, by=request.auth, deploy_reason=body.reason
+    )
+    return _release(changed)
 
 
-@router.post("/projects/{slug}/endpoints/{name}/trial/promote", include_in_schema=False)
-@router.post("/projects/{slug}/endpoints/{name}/release/promote", summary="Make it the active revision")
+@router.post(
+    "/projects/{slug}/endpoints/{name}/trial/promote",
+    include_in_schema=False,
+    openapi_extra=needs(Scope.ADMIN),
+)
+@router.post(
+    "/projects/{slug}/endpoints/{name}/release/promote",
+    response=ChangedEndpointOut,
+    operation_id="promote_release",
+    summary="Make a release the active revision",
+    openapi_extra=needs(Scope.ADMIN),
+)
 def promote(request: KeyRequest, slug: str, name: str, body: ReasonIn | None = None) -> dict[str, Any]:
     reason = body.reason if body else ""
     release = _open(request, slug, name)
-    revision = services.promote_release(release=release, by=request.auth, reason=reason)
+    revision = services.promote_release(release=release, by=request.auth, reason=reason, deploy_reason=reason)
     return _endpoint(revision.endpoint) | {"revision": _revision(revision)}
 
 
-@router.post("/projects/{slug}/endpoints/{name}/trial/withdraw", include_in_schema=False)
-@router.post("/projects/{slug}/endpoints/{name}/release/rollback", summary="Roll it back")
+@router.post(
+    "/projects/{slug}/endpoints/{name}/trial/withdraw",
+    include_in_schema=False,
+    openapi_extra=needs(Scope.ADMIN),
+)
+@router.post(
+    "/projects/{slug}/endpoints/{name}/release/rollback",
+    response=ReleaseOut,
+    summary="Roll a release back",
+    openapi_extra=needs(Scope.ADMIN),
+)
 def roll_back_release(
     request: KeyRequest, slug: str, name: str, body: ReasonIn | None = None
 ) -> dict[str, Any]:
     reason = body.reason if body else ""
     release = _open(request, slug, name)
     return _release(services.roll_back_release(release=release, by=request.auth, reason=reason))
+
+
+def _release_options(stage: str | None, share: float, automatic: bool) -> services.ReleaseOptions | None:
+    return None if stage is None else services.ReleaseOptions(stage, share, automatic=automatic)
 
 
 def _open(request: KeyRequest, slug: str, name: str) -> Release:
@@ -210,6 +370,7 @@ def _endpoint(endpoint: Endpoint) -> dict[str, Any]:
         "endpoint": endpoint.name,
         "project": endpoint.project.slug,
         "active": None if endpoint.active is None else endpoint.active.number,
+        "standby": None if endpoint.standby is None else endpoint.standby.number,
         "spec": None if endpoint.active is None else endpoint.active.spec,
         "switched_off": endpoint.switched_off,
         "switched_off_reason": endpoint.switched_off_reason,
@@ -217,4 +378,9 @@ def _endpoint(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _revision(revision: EndpointRevision) -> dict[str, Any]:
-    return {"number": revision.number, "spec": revision.spec, "created": revision.created_at}
+    return {
+        "number": revision.number,
+        "spec": revision.spec,
+        "reason": revision.reason,
+        "created": revision.created_at,
+    }

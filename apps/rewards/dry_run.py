@@ -32,7 +32,7 @@ class DryRunRow:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """rows: those that moved most first. drawing: for charts.js."""
+    """rows: those that moved most first. drawing: a chart of `apps.core.charts`."""
 
     rows: list[DryRunRow]
     count: int

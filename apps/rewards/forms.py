@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.urls import reverse
 
 from apps.accounts.models import Project
 from apps.core.forms import add_widget_classes
@@ -57,6 +58,7 @@ class DeployForm(forms.Form):
             ("", "Immediately"),
             ("shadow", "Shadow first: it scores requests, the active revision answers them"),
             ("canary", "Canary first: it answers 10 % of the policy runs"),
+            ("standby", "Standby: it is loaded and kept warm until you promote it"),
         ],
         required=False,
         widget=forms.RadioSelect,
@@ -78,11 +80,29 @@ class DeployForm(forms.Form):
         help_text="In standard deviations of the training rewards. Leave empty for the default.",
     )
 
+    reason = forms.CharField(
+        label="Reason to deploy it all the same",
+        max_length=2000,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Required where a check failed. It is kept with the revision and in the audit trail.",
+    )
+
     def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         models: Any = self.fields["model"]
         models.queryset = models_of(project)
         add_widget_classes(self)
+        shown = {
+            "hx-get": reverse("rewards:endpoint-deploy", args=[project.slug]),
+            "hx-include": "#id_model, #id_endpoint",
+            "hx-trigger": "change",
+            "hx-target": "#evidence",
+            "hx-select": "#evidence",
+            "hx-swap": "outerHTML",
+        }
+        self.fields["model"].widget.attrs |= shown
+        self.fields["endpoint"].widget.attrs |= shown
 
     def release_options(self) -> ReleaseOptions | None:
         stage = self.cleaned_data["stage"]
@@ -107,6 +127,13 @@ class ComposeForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 18, "spellcheck": "false"}),
         help_text="Components, transforms and policy_template, as JSON. Without policy_template, that of the active "
         "revision stays; null removes it.",
+    )
+    reason = forms.CharField(
+        label="Reason to deploy it although a check failed",
+        max_length=2000,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Only for a model that is no better than chance or fails another check; kept in the audit trail.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -214,6 +241,14 @@ class ReleaseForm(forms.Form):
         help_text="Correlation of its rewards with those of the active revision, from -1 to 1.",
     )
 
+    reason = forms.CharField(
+        label="Reason to release it all the same",
+        max_length=2000,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Required for a canary or an automatic release where a check of the model failed.",
+    )
+
     def __init__(self, endpoint: Endpoint, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         revisions: Any = self.fields["revision"]
@@ -280,6 +315,32 @@ class SamplesForm(forms.Form):
 
 class SwitchForm(forms.Form):
     reason = forms.CharField(max_length=500, help_text="Shown to API callers.")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        add_widget_classes(self)
+
+
+class ReplicaForm(forms.Form):
+    """A replica of a server that computes models. The key is never shown again."""
+
+    server = forms.SlugField(
+        max_length=60,
+        help_text="The name that a component of an endpoint gives as `server`. A new name creates a server.",
+    )
+    address = forms.CharField(
+        max_length=500,
+        help_text="http://host:port of a vLLM or SGLang server. With dns+ in front, every address of the name is a "
+        "replica.",
+        widget=forms.TextInput(attrs={"placeholder": "http://gpu1.example.org:8000"}),
+    )
+    key = forms.CharField(
+        required=False,
+        max_length=2000,
+        label="API key",
+        help_text="Stored encrypted and never shown again. Leave empty if the server needs none.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

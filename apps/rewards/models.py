@@ -12,6 +12,8 @@ from apps.training.models import RewardModel
 class Endpoint(models.Model):
     """Unique per project: trainers name it in a URL without a project, and their key says which project's it is.
 
+    standby: a revision that is kept loaded and warm next to the active one, and answers nothing.
+
     sample_share: of scored items, that is stored; 0 stores nothing. Samples are kept for sample_days, at most
     sample_most of them, without what sample_redacts (kinds of `redaction.KINDS`) and sample_patterns match.
     """
@@ -19,6 +21,7 @@ class Endpoint(models.Model):
     project = models.ForeignKey(Project, models.CASCADE, related_name="endpoints")
     name = models.SlugField(max_length=60)
     active = models.ForeignKey("EndpointRevision", models.PROTECT, null=True, related_name="+")
+    standby = models.ForeignKey("EndpointRevision", models.SET_NULL, null=True, blank=True, related_name="+")
     switched_off = models.BooleanField(default=False)
     switched_off_reason = models.TextField(blank=True)
     sample_share = models.FloatField(default=0.0)
@@ -44,13 +47,17 @@ class Endpoint(models.Model):
 
 
 class EndpointRevision(models.Model):
-    """Never changes once written. spec: {"components": [{"name", "type", "model", "weight"}], "transforms": [...]}."""
+    """Never changes once written, but for its reason: why it serves although a check of a model failed.
+
+    spec: {"components": [{"name", "type", "model", "weight"}], "transforms": [...]}.
+    """
 
     endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
     spec = models.JSONField()
     reward_models = models.ManyToManyField(RewardModel, through="RevisionModel", related_name="revisions")
     judges = models.ManyToManyField(Judge, through="RevisionJudge", related_name="revisions")
+    reason = models.TextField(blank=True, default="")
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -150,6 +157,42 @@ class ReleaseRollup(models.Model):
 
     def __str__(self) -> str:
         return f"{self.release}, {self.stage}"
+
+
+class ModelServer(models.Model):
+    """vLLM or SGLang servers that compute the same decoder, by the name that specs have as `server`."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="model_servers")
+    name = models.SlugField(max_length=60)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="model_server_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ServerReplica(models.Model):
+    """One address of a server; `dns+http://name:port` stands for as many replicas as the name has addresses.
+
+    key: encrypted. is_draining: it gets no new batches.
+    """
+
+    server = models.ForeignKey(ModelServer, models.CASCADE, related_name="replicas")
+    address = models.CharField(max_length=500)
+    key = models.TextField(blank=True)
+    is_draining = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [models.UniqueConstraint(fields=["server", "address"], name="server_replica_once")]
+
+    def __str__(self) -> str:
+        return self.address
 
 
 class ScoreRollup(models.Model):

@@ -67,6 +67,32 @@ def dry_run(
         caller.close()
 
 
+def embed_queries(project: Project, texts: Sequence[str], *, timeout: float = 60.0) -> list[list[float]]:
+    """[texts, hidden], by the embedded encoder. The first call loads it. Raises RewardServiceError."""
+    caller = Caller(settings.REWARDS_ADDRESS, lambda: make_token(project.slug), retries=ONCE, timeout=timeout)
+    try:
+        vectors: list[list[float]] = caller.call("POST", "/internal/embed", json={"texts": list(texts)})[
+            "vectors"
+        ]
+        return vectors
+    finally:
+        caller.close()
+
+
+def server_states(project: Project, *, timeout: float = 3.0) -> list[list[dict[str, Any]]]:
+    """By process of the reward service that answers: `{"name", "is_operators", "replicas"}` of each server."""
+    found = []
+    for address in settings.REWARDS_ADDRESSES:
+        caller = Caller(address, lambda: make_token(project.slug), retries=ONCE, timeout=timeout)
+        try:
+            found.append(caller.call("GET", "/internal/servers")["servers"])
+        except RewardServiceError:
+            continue  # what the others see is shown
+        finally:
+            caller.close()
+    return found
+
+
 def wait_until_served(revision: EndpointRevision, *, seconds: float) -> tuple[bool, str]:
     """Whether the service answers with `revision`, waiting for it up to `seconds`, and its state in words."""
     deadline = time.monotonic() + seconds

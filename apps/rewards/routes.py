@@ -38,4 +38,5 @@ PROBES = (
 PUBLIC = (*API, *COMPAT, *PROBES)
 
 # At the service's own port only, and never proxied.
-DRY_RUN, HEALTH, READY, METRICS = "/internal/dry-run", "/healthz", "/readyz", "/metrics"
+DRY_RUN, SERVERS, EMBED = "/internal/dry-run", "/internal/servers", "/internal/embed"
+HEALTH, READY, METRICS = "/healthz", "/readyz", "/metrics"

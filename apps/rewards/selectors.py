@@ -6,7 +6,14 @@ from django.db.models import QuerySet
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
-from apps.rewards.models import Endpoint, EndpointRevision, Release, ScoreSample
+from apps.rewards.models import (
+    Endpoint,
+    EndpointRevision,
+    ModelServer,
+    Release,
+    ScoreSample,
+    ServerReplica,
+)
 from apps.rewards.pair_statistics import PairStatistics, merge_pairs
 from apps.rewards.releases import ReleaseDecision, decide_release, parse_rules
 from workers.schema import Task, Text, Trajectory, parse_item
@@ -17,7 +24,11 @@ ENDPOINT_HELP = "its name; PROJECT/NAME where several projects have an endpoint 
 
 
 def endpoints_of(project: Project) -> QuerySet[Endpoint]:
-    return Endpoint.objects.filter(project=project).select_related("active", "project").order_by("name")
+    return (
+        Endpoint.objects.filter(project=project)
+        .select_related("active", "standby", "project")
+        .order_by("name")
+    )
 
 
 def endpoint_of(project: Project, name: str) -> Endpoint:
@@ -100,3 +111,21 @@ def sampled_trajectories(endpoint: Endpoint, count: int) -> Iterator[tuple[str, 
 
 def spec_of(revision: EndpointRevision) -> EndpointSpec:
     return parse_spec(revision.spec)
+
+
+def model_server(project: Project, name: str) -> ModelServer:
+    found = project.model_servers.filter(name=name).first()
+    if found is None:
+        raise NotFound(f"The project {project.slug} has no server {name!r}; add a replica to make one.")
+    return found
+
+
+def server_replica(project: Project, pk: int, *, server: str | None = None) -> ServerReplica:
+    """server: of this one only."""
+    rows = ServerReplica.objects.filter(server__project=project).select_related("server__project")
+    found = (
+        (rows if server is None else rows.filter(server=model_server(project, server))).filter(pk=pk).first()
+    )
+    if found is None:
+        raise NotFound(f"The project {project.slug} has no replica {pk}.")
+    return found

@@ -16,6 +16,7 @@ from apps.core.errors import Conflict, DomainError, NotFound
 from apps.core.version_names import check_slug
 from apps.judges.models import Judge
 from apps.judges.services import lock_judge
+from apps.rewards.deploy_gate import require_reason
 from apps.rewards.models import Endpoint, EndpointRevision, Release, RevisionJudge, RevisionModel
 from apps.rewards.redaction import parse_redaction
 from apps.rewards.releases import parse_rules
@@ -31,8 +32,11 @@ from workers.schema.endpoints import (
 )
 
 ENDPOINTS_CHANNEL = "touchstone_endpoints"
-RESERVED = ("compose", "deploy", "node")
+RESERVED = ("compose", "deploy", "node", "servers")
 MOST_SAMPLES, MOST_SAMPLE_DAYS = 100_000, 366
+STANDBY = (
+    "standby"  # a stage of ReleaseOptions that is no release: the revision is loaded and answers nothing
+)
 CANARY_SHARE = 0.1  # of what is asked, where a release advances automatically
 Actor = User | ApiKey | None
 
@@ -43,12 +47,18 @@ class ReleaseEnded(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseOptions:
-    """How a revision is released. share: of what is asked that it answers; above 0 for a canary."""
+    """How a revision is released. stage: `shadow`, `canary` or `standby`. share: of what is asked that it answers;
+    above 0 for a canary."""
 
     stage: str = Release.Stage.SHADOW
     share: float = 0.0
     rules: Mapping[str, Any] = field(default_factory=dict)
     automatic: bool = False
+
+    @property
+    def may_answer(self) -> bool:
+        """Whether callers may get its rewards without another decision of a person."""
+        return self.automatic or self.stage in (Release.Stage.CANARY, STANDBY)
 
 
 @transaction.atomic
@@ -78,10 +88,11 @@ def deploy(
     by: Actor,
     transforms: Sequence[Mapping[str, Any]] | None = None,
     release_options: ReleaseOptions | None = None,
+    reason: str = "",
 ) -> EndpointRevision:
     """Put a model on the endpoint, which is made if there is none, in place of the model of its active revision: its
     other components, its transforms and its policy template stay. transforms: instead of those. release_options: none
-    deploys it immediately."""
+    deploys it immediately. reason: see `require_reason`."""
     if model.project_id != project.pk:
         raise NotFound(f"There is no model {model} in the project {project.slug}.")
     spec = spec_with_model(_locked_active_spec(project, endpoint_name), model, transforms)
@@ -92,6 +103,7 @@ def deploy(
         spec=spec.to_builtins(),
         by=by,
         release_options=release_options,
+        reason=reason,
     )
 
 
@@ -103,6 +115,7 @@ def put_spec(
     spec: Any,
     by: Actor,
     release_options: ReleaseOptions | None = None,
+    reason: str = "",
 ) -> EndpointRevision:
     """A new revision from a spec as decoded JSON; the endpoint is made if there is none. release_options: see `deploy`.
 
@@ -124,12 +137,13 @@ def put_spec(
                 lock_judge(checked.judges[component.judge])
     endpoint = _endpoint_for(project, endpoint_name, by)
     models, judges = list(checked.models.values()), list(checked.judges.values())
-    return _add_revision(endpoint, checked.spec, models, by, release_options, judges)
+    return _add_revision(endpoint, checked.spec, models, by, release_options, judges, reason)
 
 
 @transaction.atomic
-def rollback(*, endpoint: Endpoint, by: Actor, to: int | None = None) -> EndpointRevision:
-    """Make an earlier revision the active one: number `to`, or the one before the active."""
+def rollback(*, endpoint: Endpoint, by: Actor, to: int | None = None, reason: str = "") -> EndpointRevision:
+    """Make an earlier revision the active one: number `to`, or the one before the active. reason: see `require_reason`,
+    for a revision that was never promoted."""
     endpoint = _locked(endpoint)
     if endpoint.active is None:
         raise DomainError(
@@ -145,14 +159,20 @@ def rollback(*, endpoint: Endpoint, by: Actor, to: int | None = None) -> Endpoin
         which = f"revision {to}" if to else f"revision before {endpoint.active.number}"
         raise DomainError(f"{endpoint.name} has no {which}; choose another one.", status=409)
     before = endpoint.active.number
+    released = revision.releases.all()
+    if released.exists() and not released.filter(stage=Release.Stage.PROMOTED).exists():
+        require_reason(revision, reason)
     _activate(endpoint, revision, by)
     _record(endpoint, by, "endpoint.rolled_back", {"from": before, "to": revision.number})
     return revision
 
 
 @transaction.atomic
-def start_release(*, revision: EndpointRevision, release_options: ReleaseOptions, by: Actor) -> Release:
-    """Raises DomainError where nothing is active, Conflict where another release is open."""
+def start_release(
+    *, revision: EndpointRevision, release_options: ReleaseOptions, by: Actor, reason: str = ""
+) -> Release:
+    """Raises DomainError where nothing is active, or for want of a reason (`require_reason`); Conflict where another
+    release is open."""
     endpoint = _locked(revision.endpoint)
     rules = parse_rules(dict(release_options.rules))
     _check_stage(release_options.stage, release_options.share)
@@ -171,6 +191,8 @@ def start_release(*, revision: EndpointRevision, release_options: ReleaseOptions
             f"A release of revision {other.revision.number} is open; promote it or roll it back first.",
             pointer="/stage",
         )
+    if release_options.may_answer:
+        require_reason(revision, reason)
     release = Release.objects.create(
         endpoint=endpoint,
         revision=revision,
@@ -186,10 +208,14 @@ def start_release(*, revision: EndpointRevision, release_options: ReleaseOptions
 
 
 @transaction.atomic
-def make_canary(*, release: Release, share: float, by: Actor, reason: str = "") -> Release:
-    """Let the release answer `share` of what is asked. A larger share keeps what a smaller one chose."""
+def make_canary(
+    *, release: Release, share: float, by: Actor, reason: str = "", deploy_reason: str = ""
+) -> Release:
+    """Let the release answer `share` of what is asked. A larger share keeps what a smaller one chose. deploy_reason:
+    see `require_reason`."""
     release = _open(release)
     _check_stage(Release.Stage.CANARY, share)
+    require_reason(release.revision, deploy_reason)
     if release.stage != Release.Stage.CANARY:
         release.stage, release.stage_started_at = Release.Stage.CANARY, timezone.now()
     release.share, release.reason = share, reason
@@ -199,10 +225,14 @@ def make_canary(*, release: Release, share: float, by: Actor, reason: str = "") 
 
 
 @transaction.atomic
-def promote_release(*, release: Release, by: Actor, reason: str = "") -> EndpointRevision:
-    """Its revision becomes the active one."""
+def promote_release(
+    *, release: Release, by: Actor, reason: str = "", deploy_reason: str = ""
+) -> EndpointRevision:
+    """Its revision becomes the active one. Raises DomainError for want of a deploy_reason
+    (`require_reason`)."""
     release = _open(release)
     endpoint = release.endpoint
+    require_reason(release.revision, deploy_reason)
     _end(release, Release.Stage.PROMOTED, reason)
     _activate(endpoint, release.revision, by)
     _record(endpoint, by, "release.promoted", _release_data(release))
@@ -218,11 +248,48 @@ def roll_back_release(*, release: Release, by: Actor, reason: str) -> Release:
     return release
 
 
+@transaction.atomic
+def set_standby(
+    *, endpoint: Endpoint, revision: EndpointRevision | None, by: Actor, reason: str = ""
+) -> Endpoint:
+    """Keep `revision` loaded and warm next to the active one, so that it can take over at any time; None: none."""
+    endpoint = _locked(endpoint)
+    if revision is not None and endpoint.active is None:
+        raise DomainError(
+            f"Nothing is deployed on {endpoint.name}, so nothing can stand by; deploy a model first.",
+            pointer="/stage",
+        )
+    if revision is not None and revision.pk == endpoint.active_id:
+        raise Conflict(
+            f"Revision {revision.number} is active on {endpoint.name}; choose another one.",
+            pointer="/revision",
+        )
+    if revision is not None:
+        require_reason(revision, reason)
+    endpoint.standby = revision
+    endpoint.save(update_fields=["standby"])
+    standby = None if revision is None else {"revision": revision.number, "reason": revision.reason}
+    _record(endpoint, by, "endpoint.standby", standby or {"revision": None})
+    return endpoint
+
+
+@transaction.atomic
+def promote_standby(*, endpoint: Endpoint, by: Actor) -> EndpointRevision:
+    """The standby revision becomes the active one, and the other way round: promoting again rolls back."""
+    endpoint = _locked(endpoint)
+    revision = endpoint.standby
+    if revision is None:
+        raise DomainError(f"The endpoint {endpoint.name} has no standby revision; choose one.", status=409)
+    before = None if endpoint.active is None else endpoint.active.number
+    _activate(endpoint, revision, by)
+    _record(endpoint, by, "endpoint.standby_promoted", {"from": before, "to": revision.number})
+    return revision
+
+
 def advance_releases() -> None:
     """Take the next step of every automatic release whose rules allow or demand one."""
-    for release in Release.objects.filter(ended_at=None, automatic=True).select_related(
-        "endpoint", "revision"
-    ):
+    rows = Release.objects.filter(ended_at=None, automatic=True, endpoint__project__archived_at=None)
+    for release in rows.select_related("endpoint", "revision"):
         verdict = release_decision(release)
         with suppress(ReleaseEnded):  # another process was first
             if verdict.says == "fails":
@@ -312,6 +379,7 @@ def _add_revision(
     by: Actor,
     release_options: ReleaseOptions | None,
     judges: Sequence[Judge] = (),
+    reason: str = "",
 ) -> EndpointRevision:
     endpoint = _locked(endpoint)
     last = endpoint.revisions.aggregate(last=Max("number"))["last"] or 0
@@ -323,10 +391,14 @@ def _add_revision(
     RevisionModel.objects.bulk_create(RevisionModel(revision=revision, model=model) for model in distinct)
     RevisionJudge.objects.bulk_create(RevisionJudge(revision=revision, judge=judge) for judge in judges)
     if release_options is None:
+        require_reason(revision, reason)
         _activate(endpoint, revision, by)
-    _record(endpoint, by, "endpoint.deployed", {"revision": revision.number, "spec": revision.spec})
-    if release_options is not None:
-        start_release(revision=revision, release_options=release_options, by=by)
+    data = {"revision": revision.number, "spec": revision.spec, "reason": revision.reason}
+    _record(endpoint, by, "endpoint.deployed", data)
+    if release_options is not None and release_options.stage == STANDBY:
+        set_standby(endpoint=endpoint, revision=revision, by=by, reason=reason)
+    elif release_options is not None:
+        start_release(revision=revision, release_options=release_options, by=by, reason=reason)
     return revision
 
 
@@ -335,8 +407,11 @@ def _activate(endpoint: Endpoint, revision: EndpointRevision, by: Actor) -> None
     for release in endpoint.releases.filter(ended_at=None).select_related("endpoint", "revision"):
         _end(release, Release.Stage.ROLLED_BACK, f"Revision {revision.number} was made the active one.")
         _record(endpoint, by, "release.rolled_back", _release_data(release))
+    if endpoint.standby_id == revision.pk:  # what answered until now stays warm, for a rollback
+        endpoint.standby = endpoint.active
     endpoint.active = revision
-    endpoint.save(update_fields=["active"])
+    revision.endpoint = endpoint  # callers answer with the endpoint of the revision
+    endpoint.save(update_fields=["active", "standby"])
 
 
 def _open(release: Release) -> Release:
@@ -375,17 +450,23 @@ def _release_data(release: Release) -> dict[str, Any]:
         "stage": release.stage,
         "share": release.share,
         "reason": release.reason,
+        "deploy_reason": release.revision.reason,
     }
 
 
 def _locked(endpoint: Endpoint) -> Endpoint:
     """Changes of one endpoint are one after the other."""
-    rows = Endpoint.objects.select_for_update(of=("self",)).select_related("active", "project")
+    rows = Endpoint.objects.select_for_update(of=("self",)).select_related("active", "standby", "project")
     return rows.get(pk=endpoint.pk)
 
 
 def _record(endpoint: Endpoint, by: Actor, verb: str, data: dict[str, Any]) -> None:
     record_audit(project=endpoint.project, actor=by, verb=verb, target=endpoint.name, data=data)
-    # PostgreSQL delivers this when the transaction commits.
+    announce_change(endpoint.name)
+
+
+def announce_change(name: str) -> None:
+    """To the reward service, which reads endpoints and servers again. PostgreSQL delivers this when the transaction
+    commits."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_notify(%s, %s)", [ENDPOINTS_CHANNEL, endpoint.name])
+        cursor.execute("SELECT pg_notify(%s, %s)", [ENDPOINTS_CHANNEL, name])

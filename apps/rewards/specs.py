@@ -14,7 +14,7 @@ from apps.core.http.outgoing import check_url
 from apps.core.storage.model_folders import known_names
 from apps.judges.models import Judge
 from apps.judges.selectors import get_judge_by_name
-from apps.rewards.serving.vllm_server import unknown_server_message
+from apps.rewards.servers import server_key, unknown_server_message
 from apps.training.models import RewardModel
 from apps.training.selectors import model_named
 from workers.schema.chat_text.formats import ALIASES, FORMATS, named_format
@@ -55,7 +55,7 @@ def checked_spec(*, project: Project, spec: Any) -> CheckedSpec:
                 model = model_named(component.model, project=project)
             names[component.model] = str(model)
             models[str(model)] = model
-            _require_server(component, f"{at}/server")
+            _require_server(component, project, f"{at}/server")
         elif isinstance(component, Verifier):
             with error_pointer(f"{at}/url"):
                 check_url(component.url)
@@ -160,10 +160,13 @@ def _judge(part: JudgePart, project: Project, at: str) -> Judge:
     return judge
 
 
-def _require_server(component: RewardModelPart | CriterionPart, pointer: str) -> None:
+def _require_server(component: RewardModelPart | CriterionPart, project: Project, pointer: str) -> None:
     server = component.server if isinstance(component, RewardModelPart) else None
-    if server is not None and server not in settings.VLLM_SERVERS:
-        raise DomainError(unknown_server_message(server), pointer=pointer)
+    if server is None:
+        return
+    own = list(project.model_servers.values_list("name", flat=True))
+    if server_key(project.slug, server, {(project.slug, name) for name in own}) is None:
+        raise DomainError(unknown_server_message(server, own), pointer=pointer)
 
 
 def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:

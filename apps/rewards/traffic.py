@@ -12,6 +12,8 @@ from apps.rewards.models import Endpoint, ScoreFlagCount, ScoreRollup
 from apps.rewards.usage import LATENCY_MS, REWARDS, SUMS, UsageTally, quantile
 
 SPANS = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
+BIN_HOURS = {"day": 1, "week": 6, "month": 24}  # of a bar, by span
+BIN_NAMES = {1: "hour", 6: "6 hours", 24: "day"}
 BY = {
     "version": "Revision",
     "caller": "Key",
@@ -19,6 +21,7 @@ BY = {
     "policy_version": "Policy version",
 }
 MOST_ROWS = 200
+PERCENTILE_REQUESTS = 20  # below, one request alone is the 95th percentile
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +37,21 @@ class TrafficSummary:
 
     @property
     def deviation(self) -> float | None:
-        if self.mean is None:
+        """None of a single item."""
+        if self.mean is None or self.tally.items < 2:
             return None
         return max(0.0, self.tally.reward_squares / self.tally.items - self.mean**2) ** 0.5
 
     @property
     def p50(self) -> float | None:
+        if self.tally.requests < 2:
+            return None
         return quantile(self.tally.latency, LATENCY_MS, 0.5)
 
     @property
     def p95(self) -> float | None:
+        if self.tally.requests < PERCENTILE_REQUESTS:
+            return None
         return quantile(self.tally.latency, LATENCY_MS, 0.95)
 
     @property
@@ -79,12 +87,16 @@ class FlagTotal:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """rows: by the chosen column, most requests first. flags: most items first. drawings: by name, for charts.js."""
+    """rows: by the chosen column, most requests first. flags: most items first. drawings: charts by name.
+
+    bin: the time that one bar stands for, in words.
+    """
 
     total: TrafficSummary
     rows: list[TrafficSummary]
     hidden: int
     drawings: dict[str, Any]
+    bin: str
     flags: list[FlagTotal] = field(default_factory=list)
 
 
@@ -97,13 +109,16 @@ def traffic_of(endpoint: Endpoint, *, span: str, by: str) -> Traffic:
     rows = [TrafficSummary(name, sum_rollups(group)) for name, group in groups.items()]
     rows.sort(key=lambda row: (-row.tally.requests, row.name))
     total = TrafficSummary("all", sum_rollups(rollups))
-    hours = _hours(max(since, endpoint.created_at), rollups)
+    # A day is always whole; a longer time begins with the endpoint, not with a month of nothing.
+    begin = since if span == "day" else max(since, endpoint.created_at)
+    bins = TimeBins(begin, rollups, hours=BIN_HOURS[span])
     counts = list(endpoint.flag_counts.filter(hour__gte=since).order_by("hour"))
-    drawings = _drawings(total.tally, hours, rollups, rows)
+    styles = _revision_styles(endpoint) if by == "version" else {}
+    drawings = _drawings(total.tally, rows, styles) | {"requests": request_chart(bins, rollups)}
     if counts:
-        drawings["flags"] = _flag_drawing(counts, hours)
+        drawings["flags"] = _flag_drawing(counts, bins)
     flags = flag_totals(counts, rollups)
-    return Traffic(total, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS), drawings, flags)
+    return Traffic(total, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS), drawings, bins.name, flags)
 
 
 def flag_totals(counts: Iterable[ScoreFlagCount], rollups: Iterable[ScoreRollup]) -> list[FlagTotal]:
@@ -130,29 +145,59 @@ def flag_days(endpoint: Endpoint, *, span: str) -> list[dict[str, Any]]:
     ]
 
 
-def _flag_drawing(counts: Sequence[ScoreFlagCount], hours: Sequence[datetime]) -> dict[str, Any]:
+class TimeBins:
+    """The time axis: every bin from `since`, or from the first rollup, until now, those without requests too.
+
+    Bins of several hours begin at the local midnight.
+    """
+
+    def __init__(self, since: datetime, rollups: Sequence[ScoreRollup], *, hours: int) -> None:
+        self._hours, self.name = hours, BIN_NAMES[hours]
+        begin = self.bin_begin(min([since, *(rollup.hour for rollup in rollups[:1])]))
+        self.begins = []
+        while begin <= timezone.now():
+            self.begins.append(begin)
+            begin += timedelta(hours=hours)  # local time: a day is a day where clocks change too
+        self.labels = [f"{begin:%d %b}" if hours == 24 else f"{begin:%d %b %H:%M}" for begin in self.begins]
+
+    def bin_begin(self, at: datetime) -> datetime:
+        local = timezone.localtime(at)
+        return local.replace(hour=local.hour // self._hours * self._hours, minute=0, second=0, microsecond=0)
+
+    def sums(self, counted: Iterable[tuple[datetime, int]]) -> list[int]:
+        """By bin, of counts at times within the axis."""
+        found = Counter[datetime]()
+        for at, count in counted:
+            found[self.bin_begin(at)] += count
+        return [found[begin] for begin in self.begins]
+
+
+def _flag_drawing(counts: Sequence[ScoreFlagCount], bins: TimeBins) -> dict[str, Any]:
     """Of the five most frequent flags."""
-    found: dict[str, Counter[datetime]] = {}
+    found: dict[str, list[tuple[datetime, int]]] = {}
     for count in counts:
-        found.setdefault(count.flag, Counter())[count.hour] += count.items
-    largest = sorted(found.items(), key=lambda pair: (-pair[1].total(), pair[0]))[:5]
+        found.setdefault(count.flag, []).append((count.hour, count.items))
+    largest = sorted(found.items(), key=lambda pair: (-sum(items for _, items in pair[1]), pair[0]))[:5]
     return {
         "kind": "line",
-        "x": {"labels": [f"{timezone.localtime(hour):%d %b %H:%M}" for hour in hours]},
-        "y": {"name": "items per hour", "min": 0},
-        "series": [{"name": flag, "points": [by_hour[hour] for hour in hours]} for flag, by_hour in largest],
+        "x": {"labels": bins.labels},
+        "y": {"name": f"items per {bins.name}", "count": True, "min": 0},
+        "series": [{"name": flag, "points": bins.sums(counted)} for flag, counted in largest],
     }
 
 
-def _hours(since: datetime, rollups: Sequence[ScoreRollup]) -> list[datetime]:
-    """Every hour from `since`, or from the first rollup, until now: those without requests too."""
-    first = min([since, *(rollup.hour for rollup in rollups[:1])])
-    hour = first.replace(minute=0, second=0, microsecond=0)
-    hours = []
-    while hour <= timezone.now():
-        hours.append(hour)
-        hour += timedelta(hours=1)
-    return hours
+def request_chart(bins: TimeBins, rollups: Sequence[ScoreRollup]) -> dict[str, Any]:
+    answered = [(rollup.hour, rollup.requests) for rollup in rollups]
+    rejected = [(rollup.hour, rollup.refused + rollup.overloaded + rollup.failed) for rollup in rollups]
+    return {
+        "kind": "bar",
+        "x": {"labels": bins.labels},
+        "y": {"name": f"requests per {bins.name}", "count": True},
+        "series": [
+            {"name": "answered", "points": bins.sums(answered)},
+            {"name": "rejected", "points": bins.sums(rejected)},
+        ],
+    }
 
 
 def sum_rollups(rollups: Iterable[ScoreRollup]) -> UsageTally:
@@ -167,45 +212,42 @@ def sum_rollups(rollups: Iterable[ScoreRollup]) -> UsageTally:
     return total
 
 
+def _revision_styles(endpoint: Endpoint) -> dict[str, dict[str, int]]:
+    """By revision with one model: the style that its training run has in every chart."""
+    rows = endpoint.revisions.values_list("number", "reward_models__training_run")
+    runs: dict[str, set[int | None]] = {}
+    for number, run in rows:
+        runs.setdefault(str(number), set()).add(run)
+    return {number: {"style": run} for number, (run, *others) in runs.items() if run and not others}
+
+
 def _drawings(
-    tally: UsageTally,
-    hours: Sequence[datetime],
-    rollups: Sequence[ScoreRollup],
-    rows: Sequence[TrafficSummary],
+    tally: UsageTally, rows: Sequence[TrafficSummary], styles: dict[str, dict[str, int]]
 ) -> dict[str, Any]:
     """Rewards of the five largest rows, as shares, so that policies of different length compare."""
-    by_hour = {hour: [0, 0] for hour in hours}
-    for rollup in rollups:
-        counts = by_hour.setdefault(rollup.hour, [0, 0])
-        counts[0] += rollup.requests
-        counts[1] += rollup.refused + rollup.overloaded + rollup.failed
-    labels = [f"{timezone.localtime(hour):%d %b %H:%M}" for hour in by_hour]
     largest = [row for row in rows if row.tally.items][:5]
     return {
-        "requests": {
-            "kind": "bar",
-            "x": {"labels": labels},
-            "y": {"name": "requests per hour"},
-            "series": [
-                {"name": "answered", "points": [counts[0] for counts in by_hour.values()]},
-                {"name": "rejected", "points": [counts[1] for counts in by_hour.values()]},
-            ],
-        },
         "latency": {
             "kind": "bar",
-            "x": {"name": "milliseconds, up to", "labels": [*(f"{edge:,}" for edge in LATENCY_MS), "more"]},
-            "y": {"name": "requests"},
+            "x": {
+                "name": "latency, up to",
+                "unit": "ms",
+                "labels": [*(f"{edge:,}" for edge in LATENCY_MS), "more"],
+            },
+            "y": {"name": "requests", "count": True},
+            "n": f"n = {tally.requests:,} requests",
             "series": [{"name": "requests", "points": tally.latency}],
         },
         "rewards": {
-            "kind": "line",
+            "kind": "line" if tally.items > 1 else "bar",
             "x": {"name": "reward, up to", "labels": [*(f"{edge:g}" for edge in REWARDS), "more"]},
-            "y": {"name": "% of items", "min": 0},
+            "y": {"name": "items", "share": True, "min": 0},
             "series": [
                 {
                     "name": row.name or "not set",
-                    "points": [round(100 * count / row.tally.items, 3) for count in row.tally.rewards],
+                    "points": [round(count / row.tally.items, 5) for count in row.tally.rewards],
                 }
+                | styles.get(row.name, {})
                 for row in largest
             ],
         },

@@ -15,6 +15,19 @@ def newest_rubrics(project: Project) -> QuerySet[Rubric]:
     return Rubric.objects.filter(project=project, pk=Subquery(newest)).order_by("name")
 
 
+def rubric_named(project: Project, text: str, *, pointer: str | None = None) -> Rubric:
+    """The rubric `NAME@VERSION`, or the newest version of `NAME`. Raises NotFound."""
+    rows = Rubric.objects.filter(project=project).order_by("-version")
+    name, _, version = text.rpartition("@")
+    rubric = None
+    if name and version.isdecimal() and len(version) < 10:
+        rubric = rows.filter(name=name, version=int(version)).first()
+    rubric = rubric or rows.filter(name=text).first()
+    if rubric is None:
+        raise NotFound(f"There is no rubric {text!r} in this project.", pointer=pointer)
+    return rubric
+
+
 def rubric_in(project: Project, pk: int) -> Rubric:
     rubric = Rubric.objects.filter(project=project, pk=pk).first()
     if rubric is None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -12,15 +12,19 @@ from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.core.storage.storage_names import download_header
 from apps.rubrics import selectors, services, yaml_documents
-from apps.rubrics.forms import RubricForm, YamlForm, criteria_forms
+from apps.rubrics.forms import RubricForm, YamlForm, criteria_forms, form_values, rearranged
 from apps.rubrics.models import Rubric
+from apps.rubrics.rubric_templates import RUBRIC_TEMPLATES, RubricTemplate, rubric_template
+from apps.rubrics.tables import RubricTable
+
+REARRANGING = ("add", "remove", "up", "down")
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def rubric_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    rubrics = selectors.newest_rubrics(project).prefetch_related("criteria")
-    return render(request, "rubrics/rubric_list.html", {"project": project, "rubrics": rubrics})
+def rubric_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
+    table = RubricTable(request, selectors.newest_rubrics(project), project=project)
+    return table.response("rubrics/rubric_list.html", {"project": project})
 
 
 @require_safe
@@ -62,34 +66,42 @@ def rubric_update(request: ProjectRequest, project: Project, pk: int) -> HttpRes
 
 
 def _edit(request: ProjectRequest, project: Project, rubric: Rubric | None) -> HttpResponse:
-    drafts = (
-        [services.draft_of(entry) for entry in rubric.entries.select_related("criterion")] if rubric else []
-    )
-    form = RubricForm(
-        request.POST or None, initial={"name": rubric.name, "about": rubric.about} if rubric else {}
-    )
+    start = _start(request, rubric)
+    form = RubricForm(request.POST or None, initial={"name": start.name, "about": start.about})
     if rubric is not None:
         form.fields["name"].disabled = True
-    criteria = criteria_forms(request.POST or None, drafts, extra=0 if drafts else 2)
+    rows = [form_values(draft) for draft in start.criteria]
+    criteria = criteria_forms(request.POST or None, rows, extra=0 if rows else 1)
     status = 200
-    if request.method == "POST" and form.is_valid() & criteria.is_valid():
+    if request.method == "POST" and any(name in request.POST for name in REARRANGING):
+        rows, extra = rearranged(criteria.written(), request.POST.dict())
+        form = RubricForm(initial=request.POST.dict() | ({"name": start.name} if rubric else {}))
+        form.fields["name"].disabled = rubric is not None
+        criteria = criteria_forms(None, rows, extra=extra)
+    elif request.method == "POST" and form.is_valid() & criteria.is_valid():
         fields = {"name": form.cleaned_data["name"], "about": form.cleaned_data["about"]}
-        if "add" in request.POST:  # without a script: the page again, with one more
-            criteria = criteria_forms(None, criteria.drafts(), extra=1)
+        try:
+            saved = services.save_rubric(
+                project=project, criteria=criteria.drafts(), by=request.user, **fields
+            )
+        except DomainError as error:
+            form.add_error(None, error.message)
         else:
-            try:
-                saved = services.save_rubric(
-                    project=project, criteria=criteria.drafts(), by=request.user, **fields
-                )
-            except DomainError as error:
-                form.add_error(None, error.message)
-            else:
-                messages.success(request, f"{saved.name} is saved as version {saved.version}.")
-                return redirect("rubrics:rubric-detail", project.slug, saved.pk)
-    if request.method == "POST" and (form.errors or criteria.total_error_count()):
+            messages.success(request, f"{saved.name} is saved as version {saved.version}.")
+            return redirect("rubrics:rubric-detail", project.slug, saved.pk)
+    if form.errors or criteria.total_error_count():
         status = 422
-    context = {"project": project, "rubric": rubric, "form": form, "criteria": criteria}
+    context: dict[str, Any] = {"project": project, "rubric": rubric, "form": form, "criteria": criteria}
+    context |= {"templates": RUBRIC_TEMPLATES, "template": start}
     return render(request, "rubrics/rubric_edit.html", context, status=status)
+
+
+def _start(request: ProjectRequest, rubric: Rubric | None) -> RubricTemplate:
+    """What the editor starts with: the rubric, the template of the address, or nothing."""
+    if rubric is not None:
+        drafts = [services.draft_of(entry) for entry in rubric.entries.select_related("criterion")]
+        return RubricTemplate("", rubric.name, rubric.about, drafts)
+    return rubric_template(request.GET.get("template")) or RubricTemplate("", "", "", [])
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

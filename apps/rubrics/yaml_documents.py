@@ -6,12 +6,19 @@ criteria:
   - name: polite
     definition: The agent stays courteous.
     scale: [1, 5]
+    points: {1: Never polite, 5: Always polite}
     good: "I am sorry to hear that."
     bad: "As I said before."
     weight: 1.0
     rank: 1
+  - name: failure
+    answers: categories            # category (one), categories (several), step_tags (tags on agent steps)
+    categories:
+      wrong tool: A tool is called that cannot help.
+      gave up:
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import yaml
@@ -22,7 +29,10 @@ from apps.rubrics.services import CriterionDraft, draft_of
 
 LARGEST = 1_000_000  # characters
 KEYS = ("name", "about", "criteria")
-OF_CRITERION = ("name", "definition", "scale", "good", "bad", "weight", "rank")
+OF_CRITERION = (
+    *("name", "definition", "answers", "categories", "scale", "points"),
+    *("good", "bad", "weight", "rank"),
+)
 
 
 def write(rubric: Rubric) -> str:
@@ -30,11 +40,17 @@ def write(rubric: Rubric) -> str:
     criteria = []
     for entry in rubric.entries.select_related("criterion"):
         draft = draft_of(entry)
-        values = {
-            "name": draft.name, "definition": draft.definition, "scale": [draft.scale_low, draft.scale_high],
+        values: dict[str, Any] = {"name": draft.name, "definition": draft.definition}
+        if entry.criterion.has_scale:
+            values["scale"] = [draft.scale_low, draft.scale_high]
+            values["points"] = {_point(point): name for point, name in draft.point_names.items()}
+        else:
+            values["answers"] = draft.answer_type
+            values["categories"] = {each["name"]: each["definition"] for each in draft.categories}
+        values |= {
             "good": draft.good_example, "bad": draft.bad_example, "weight": draft.weight, "rank": draft.rank,
         }  # fmt: skip
-        criteria.append({key: plain(value) for key, value in values.items() if value != ""})
+        criteria.append({key: plain(value) for key, value in values.items() if value not in ("", {})})
     document = {"name": rubric.name, "about": rubric.about, "criteria": criteria}
     kept = {key: value for key, value in document.items() if value != ""}
     return yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=100)
@@ -69,6 +85,8 @@ def _criterion(values: Any, at: str) -> CriterionDraft:
     if not isinstance(values, dict):
         raise DomainError(f"A criterion must be a mapping with {', '.join(OF_CRITERION)}.", pointer=at)
     _known(values, OF_CRITERION, at)
+    if "scale" in values and values.get("answers", "scale") != "scale":
+        raise DomainError("A criterion with categories has no scale; remove scale.", pointer=f"{at}/scale")
     scale = values.get("scale", [1, 5])
     if not (isinstance(scale, list) and len(scale) == 2 and all(map(_is_number, scale))):
         raise DomainError("scale must be [lowest, highest], two numbers.", pointer=f"{at}/scale")
@@ -80,13 +98,47 @@ def _criterion(values: Any, at: str) -> CriterionDraft:
     return CriterionDraft(
         name=_text(values, "name", at),
         definition=_text(values, "definition", at),
+        answer_type=_text(values, "answers", at) or "scale",
+        categories=_categories(values.get("categories", []), f"{at}/categories"),
         scale_low=float(scale[0]),
         scale_high=float(scale[1]),
+        point_names=_point_names(values.get("points", {}), f"{at}/points"),
         good_example=_text(values, "good", at),
         bad_example=_text(values, "bad", at),
         weight=float(weight),
         rank=rank,
     )
+
+
+def _categories(values: Any, at: str) -> list[dict[str, str]]:
+    """A list of names, or a mapping of names to definitions."""
+    pairs = dict.fromkeys(values, "") if isinstance(values, list) and _all_text(values) else values
+    if not isinstance(pairs, dict) or not _all_text(pairs) or not _all_text(filter(None, pairs.values())):
+        raise DomainError(
+            "categories must be a list of names, or a mapping of names to definitions.", pointer=at
+        )
+    return [
+        {"name": name.strip(), "definition": (definition or "").strip()} for name, definition in pairs.items()
+    ]
+
+
+def _all_text(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _point_names(values: Any, at: str) -> dict[str, str]:
+    if not isinstance(values, dict):
+        raise DomainError(
+            "points must be a mapping from a score to its name, such as 1: Never asks.", pointer=at
+        )
+    for point, name in values.items():
+        if not _is_number(point) or not isinstance(name, str):
+            raise DomainError(f"points must map numbers to names, not {point!r} to {name!r}.", pointer=at)
+    return {f"{point:g}": name.strip() for point, name in values.items()}
+
+
+def _point(point: str) -> Any:
+    return plain(float(point))
 
 
 def _known(values: dict[Any, Any], known: tuple[str, ...], at: str) -> None:

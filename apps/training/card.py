@@ -3,21 +3,36 @@
 The headings follow Mitchell et al. (2019), "Model Cards for Model Reporting".
 """
 
+from collections.abc import Mapping
 from typing import Any
+
+import yaml
 
 from apps.training.models import RewardModel
 from apps.training.report import Measure, measures, summarize
 
+_OWN_USE = (
+    "## Use",
+    "Load it with Touchstone (`manage.py import_model PROJECT DIR`, then `deploy`), which renders trajectories as in "
+    "training, and refuses the model if it cannot. Rewards are comparable within a task; "
+    "`reward = (raw - median) / std` with the statistics above.",
+)
 _AGGREGATIONS = {
     "value": "the last value V_T",
     "sum": "the sum of the step rewards",
     "mean": "the mean of the step rewards",
     "min": "the lowest step reward",
+    "product": "the product of the step rewards",
+    "last": "the reward of the last step",
 }
 
 
-def model_card(model: RewardModel) -> str:
-    """Of a model and its first report: that of its training, where it has one."""
+def model_card(model: RewardModel, usage: Mapping[str, Any] | None = None, base: str = "") -> str:
+    """Of a model and its first report: that of its training, where it has one.
+
+    usage: of an export, what `ExportUsage` of `workers.models.exporting` has, for the hub's metadata and in place of
+    how Touchstone loads it. base: the name of the pretrained model on a hub, if it is known.
+    """
     evaluation = model.evaluations.order_by("created_at", "pk").first()
     report = evaluation.report if evaluation else None
     parts = [
@@ -33,14 +48,31 @@ def model_card(model: RewardModel) -> str:
             if evaluation and report
             else ["No evaluation in this project."]
         ),
-        "## Use",
-        "Load it with Touchstone (`manage.py import_model PROJECT DIR`, then `deploy`), which renders trajectories as "
-        "in training, and refuses the model if it cannot. Rewards are comparable within a task; "
-        "`reward = (raw - median) / std` with the statistics above.",
+        *(_usage(usage) if usage else _OWN_USE),
     ]
     if caveats := [finding["sentence"] for finding in (report or {}).get("findings") or []]:
         parts += ["## Caveats", "\n".join(f"- {caveat}" for caveat in caveats)]
-    return "\n\n".join(parts) + "\n"
+    return (_metadata(usage, base) if usage else "") + "\n\n".join(parts) + "\n"
+
+
+def _metadata(usage: Mapping[str, Any], base: str) -> str:
+    """The front matter that hubs read."""
+    found = {
+        "library_name": usage["library"],
+        "pipeline_tag": usage["pipeline"],
+        "tags": ["touchstone", *usage["tags"]],
+    }
+    if base:
+        found["base_model"] = base
+    return f"---\n{yaml.safe_dump(found, sort_keys=False)}---\n"
+
+
+def _usage(usage: Mapping[str, Any]) -> list[str]:
+    parts = []
+    for heading, text in usage["sections"]:
+        parts += [f"## {heading}", text]
+    rewards = "Rewards are comparable within a task."
+    return [*parts, f"{rewards} When this was written: {usage['checked']}." if usage["checked"] else rewards]
 
 
 def _details(model: RewardModel) -> dict[str, Any]:
@@ -60,8 +92,22 @@ def _details(model: RewardModel) -> dict[str, Any]:
         "Criteria": ", ".join(manifest.get("criteria") or {}) or None,
         "Template fingerprint": manifest.get("template_fingerprint"),
         "Tags": ", ".join(model.tags) or None,
+        **_origin(manifest.get("imported") or {}),
         "Created": model.created_at.date().isoformat(),
         "Code version": manifest.get("code_version"),
+    }
+
+
+def _origin(imported: dict[str, Any]) -> dict[str, Any]:
+    """Of an imported public model."""
+    if not imported:
+        return {}
+    revision = f" at {imported['revision']}" if imported.get("revision") else ""
+    return {
+        "Imported from": f"{imported.get('source') or 'a folder'}{revision}",
+        "Licence": imported.get("licence") or "not named by the model's card",
+        "Recognised as": f"{imported.get('type')} ({imported.get('architecture')}): {imported.get('reward')}",
+        "Text": imported.get("template"),
     }
 
 
@@ -87,7 +133,7 @@ def _data(model: RewardModel, report: dict[str, Any] | None) -> dict[str, Any]:
 
 def _evaluation(source: str, report: dict[str, Any]) -> list[str]:
     rows = [
-        "| measure | this model | n | best baseline |",
+        "| measure | this model | n | baseline chosen in training |",
         "|---|---|---|---|",
         *(_row(measure) for measure in measures(report)),
     ]

@@ -5,7 +5,7 @@ For a decoder also what follows from its shape, on a GPU (`workers.schema.decode
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import Q
@@ -15,7 +15,10 @@ from apps.core.jobs.job_queue import JobState
 from apps.core.storage import model_folders
 from apps.datasets.models import DatasetVersion
 from apps.training.models import TrainingRun
+from apps.training.pretrained import listed_encoder
+from workers.errors import RewardError
 from workers.schema.decoder_estimate import KNOWN_SHAPES, DecoderEstimate, DecoderShape, estimate_decoder
+from workers.schema.encoder_recipes import EncoderEstimate, estimate_encoder
 from workers.schema.recipe import CONVEX, GENERATIVE, Recipe, parse_recipe, recipe_to_dict
 
 # Runs that agree in these take equally long for each feedback record.
@@ -48,14 +51,25 @@ _READS = {
     "process": ("step",),
 }
 
+_KIND_NAMES = {
+    "pairwise": "comparisons",
+    "ranking": "rankings",
+    "rating": "ratings",
+    "rubric": "rubric scores",
+    "outcome": "outcomes",
+    "step": "step labels",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """records: of the training split, those that the objective reads. epochs: 0 for a fit that has none, and for a
+    """records: of the training split, those that the objective reads, of which `kinds` names the types; `split_records`
+    are all of the split. epochs: 0 for a fit that has none, and for a
     search, which takes at most search_seconds. seconds: at most, with the search; training may stop early.
 
     memory: bytes, the peak of `like`; of the GPU where it ran on one. like: None where there is no similar run.
-    decoder: computed from the shape of the recipe's decoder, None where there is none or it is not known.
+    decoder, encoder: computed from the shape of the recipe's decoder or encoder, None where there is none or it is not
+    known.
     """
 
     records: int
@@ -64,7 +78,14 @@ class Estimate:
     seconds: float | None
     memory: int | None
     decoder: DecoderEstimate | None = None
+    encoder: EncoderEstimate | None = None
     search_seconds: float | None = None
+    split_records: int = 0
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def kinds_in_words(self) -> str:
+        return " and ".join(_KIND_NAMES[kind] for kind in self.kinds)
 
     @property
     def memory_in_words(self) -> str:
@@ -73,6 +94,10 @@ class Estimate:
     @property
     def decoder_memory_in_words(self) -> str:
         return gigabytes(self.decoder.memory if self.decoder is not None else 0)
+
+    @property
+    def encoder_memory_in_words(self) -> str:
+        return gigabytes(self.encoder.memory if self.encoder is not None else 0)
 
     @property
     def time(self) -> str:
@@ -89,14 +114,22 @@ def gigabytes(size: float) -> str:
 
 
 def estimate(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> Estimate:
+    return replace(
+        _estimate(dataset_version, recipe),
+        split_records=dataset_version.splits.get("train", 0),
+        kinds=_READS.get(recipe["objective"], ()),
+    )
+
+
+def _estimate(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> Estimate:
     records = _record_count(dataset_version, recipe["objective"])
     search_seconds = recipe["search_seconds"] if recipe.get("search") else None
     has_epochs = search_seconds is None and recipe["backbone"] not in CONVEX
     epochs = recipe["epochs"] * (1 + recipe["folds"]) if has_epochs else 0
     like = _similar_run(dataset_version, recipe)
-    decoder = _decoder_estimate(recipe)
+    decoder, encoder = _decoder_estimate(recipe), _encoder_estimate(recipe)
     if like is None:
-        return Estimate(records, epochs, None, None, None, decoder, search_seconds)
+        return Estimate(records, epochs, None, None, None, decoder, encoder, search_seconds)
     report = like.report or {}
     trained = report["train"]
     done = trained["steps"] * min(like.recipe["batch_pairs"], trained["examples"])
@@ -106,9 +139,10 @@ def estimate(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> Esti
     if not epochs:  # of a fit, whose steps hardly depend on how many records there are
         seconds = ratio * (overhead + trained["seconds"] * (1 + recipe["folds"]))
         seconds += min(ratio * searched, search_seconds or 0.0)
-        return Estimate(records, epochs, like, seconds, trained.get("peak_memory"), decoder, search_seconds)
+        peak = trained.get("peak_memory")
+        return Estimate(records, epochs, like, seconds, peak, decoder, encoder, search_seconds)
     seconds = ratio * overhead + records * epochs * trained["seconds"] / max(1, done)
-    return Estimate(records, epochs, like, seconds, trained.get("peak_memory"), decoder)
+    return Estimate(records, epochs, like, seconds, trained.get("peak_memory"), decoder, encoder)
 
 
 def _decoder_estimate(recipe: Mapping[str, Any]) -> DecoderEstimate | None:
@@ -117,6 +151,17 @@ def _decoder_estimate(recipe: Mapping[str, Any]) -> DecoderEstimate | None:
         return None
     shape = _decoder_shape(recipe["decoder"])
     return None if shape is None else estimate_decoder(shape, parse_recipe(recipe))
+
+
+def _encoder_estimate(recipe: Mapping[str, Any]) -> EncoderEstimate | None:
+    """Of an encoder that the operator lists; that of the installation is small."""
+    if recipe["backbone"] not in ("step-encoder", "hybrid"):
+        return None
+    try:
+        encoder = listed_encoder(recipe["encoder"])
+    except RewardError:
+        return None  # the run itself says what is wrong with it
+    return None if encoder is None else estimate_encoder(encoder, parse_recipe(recipe))
 
 
 def _decoder_shape(name: str) -> DecoderShape | None:

@@ -16,7 +16,7 @@ from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.training import services
 from apps.training.models import Evaluation, RewardModel
-from apps.training.selectors import with_ancestors
+from apps.training.selectors import read_decisions, with_ancestors
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,14 @@ def of_file(path: Path, *, format_: str = "jsonl") -> EvaluationData:
 
 def evaluate_model(*, model: RewardModel, data: EvaluationData, by: services.By) -> Evaluation:
     """Evaluate the model and store the report."""
-    (report,) = _reports(model, [data])
+    ((report, decisions),) = _reports(model, [data])
     return services.record_evaluation(
-        model=model, dataset_version=data.dataset_version, source=data.source, report=report, by=by
+        model=model,
+        dataset_version=data.dataset_version,
+        source=data.source,
+        report=report,
+        decisions=decisions,
+        by=by,
     )
 
 
@@ -68,16 +73,17 @@ def compare_models(
             dataset_version=part.dataset_version,
             source=f"{part.source} against {other}",
             report=report | {"against": {"model": str(other)} | report["against"]},
+            decisions=decisions,
             by=by,
         )
-        for part, report in zip(data, _reports(model, data, against=other), strict=True)
+        for part, (report, decisions) in zip(data, _reports(model, data, against=other), strict=True)
     ]
 
 
 def _reports(
     model: RewardModel, data: Sequence[EvaluationData], *, against: RewardModel | None = None
-) -> list[dict[str, Any]]:
-    """The reports, in order; all data has the format, and validation or none, of the first."""
+) -> list[tuple[dict[str, Any], list[Any] | None]]:
+    """The reports with the decisions, in order; all data has the format, and validation or none, of the first."""
     with tempfile.TemporaryDirectory(prefix="evaluation-") as scratch:
         folder = Path(scratch)
         arguments = [
@@ -99,7 +105,13 @@ def _reports(
         core_subprocess.run_to_end(
             "workers.evaluate", arguments, folder=folder, what=f"The evaluation of {model}"
         )
-        return [json.loads(report.read_text(encoding="utf-8")) for report in reports]
+        return [
+            (
+                json.loads(report.read_text(encoding="utf-8")),
+                read_decisions(report.with_suffix(".decisions.json")),
+            )
+            for report in reports
+        ]
 
 
 def _seen_arguments(model: RewardModel) -> list[str]:

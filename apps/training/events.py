@@ -16,6 +16,10 @@ class EventTail:
         """How many complete lines the file has now."""
         return self._path.read_bytes().count(b"\n") if self._path.is_file() else 0
 
+    def restart(self) -> None:
+        """Read from the beginning: the file was written again."""
+        self._offset = self._line = 0
+
     def read(self) -> list[tuple[int, dict[str, Any]]]:
         """Lines added since the last call, with their numbers."""
         if not self._path.is_file():

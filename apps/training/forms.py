@@ -10,7 +10,9 @@ from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import list_dataset_versions
 from apps.training import recipes
-from apps.training.models import OWN, RewardModel
+from apps.training.launching.launchers import missing_launchers, set_up_launchers
+from apps.training.launching.options import MAX_GPUS, MAX_HOSTS
+from apps.training.models import LOCAL, OWN, RewardModel
 from apps.training.selectors import possible_parents
 from apps.training.services import MAX_SEED
 from apps.training.tracker_options import MAX_PROJECT_LENGTH
@@ -31,6 +33,9 @@ _FIELDS = (
     "track_project",
     "track_weights",
     "save_as",
+    "on",
+    "hosts",
+    "gpus",
 )
 
 
@@ -42,6 +47,16 @@ class DatasetVersionChoice(forms.ModelChoiceField):
 class ModelChoice(forms.ModelChoiceField):
     def label_from_instance(self, obj: Any) -> str:
         return f"{obj.name}@{obj.version}"
+
+
+class LauncherSelect(forms.Select):
+    """Launchers that are not set up are shown, and cannot be chosen."""
+
+    def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        option: dict[str, Any] = super().create_option(name, value, *args, **kwargs)
+        if value in {each.name for each in missing_launchers()}:
+            option["attrs"]["disabled"] = True
+        return option
 
 
 class RunForm(forms.Form):
@@ -86,6 +101,29 @@ class RunForm(forms.Form):
         initial=0, min_value=0, max_value=MAX_SEED, widget=forms.NumberInput(attrs=_CONTROL)
     )
 
+    on = forms.ChoiceField(
+        required=False,
+        initial=LOCAL,
+        label="Train on",
+        help_text="A cluster fetches the dataset and sends checkpoints and the model back.",
+        widget=LauncherSelect(attrs=_SELECT),
+    )
+    hosts = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_HOSTS,
+        label="Hosts",
+        help_text="Of a cluster; leave empty for one.",
+        widget=forms.NumberInput(attrs=_CONTROL),
+    )
+    gpus = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MAX_GPUS,
+        label="GPUs on each host",
+        help_text="Of a cluster; leave empty for what this installation sets.",
+        widget=forms.NumberInput(attrs=_CONTROL),
+    )
     track = forms.MultipleChoiceField(
         required=False,
         label="Experiment trackers",
@@ -115,6 +153,12 @@ class RunForm(forms.Form):
         assert isinstance(dataset, DatasetVersionChoice)
         assert isinstance(recipe, forms.ChoiceField)
         assert isinstance(parent, ModelChoice)
+        on = self.fields["on"]
+        assert isinstance(on, forms.ChoiceField)
+        on.choices = [
+            *((each.name, each.title) for each in set_up_launchers()),
+            *((each.name, f"{each.title} (not set up: {each.needs})") for each in missing_launchers()),
+        ]
         parent.queryset = possible_parents(project)
         dataset.queryset = list_dataset_versions(project).filter(state=JobState.SUCCEEDED, withdrawn_at=None)
         recipe.choices = [*((name, name) for name in recipes.names_for(project)), (OWN, "custom (TOML)")]

@@ -6,7 +6,7 @@ from statistics import mean
 from typing import Any
 
 from apps.core.jobs.job_queue import JobState
-from apps.training.models import TrainingRun
+from apps.training.models import RewardModel, TrainingRun
 from apps.training.recipes import toml
 from apps.training.report import Measure, measures
 
@@ -23,8 +23,12 @@ class SeedGroup:
 
     @property
     def numbers(self) -> str:
-        """Of all its runs, for the comparison page."""
+        """Keys of all its runs, for the comparison page."""
         return ",".join(str(run.pk) for run in self.runs)
+
+    @property
+    def made_models(self) -> list[RewardModel]:
+        return [model for run in self.runs for model in run.made_models]
 
     @property
     def states(self) -> list[tuple[str, int]]:

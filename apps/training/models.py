@@ -4,10 +4,13 @@ from django.db import models
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
+from apps.accounts.project_numbers import ProjectNumberField
 from apps.core.jobs.job_queue import Job
 from apps.datasets.models import DatasetVersion
 from apps.training.report import Measure, measures
 
+LOCAL = "local"  # the launcher of runs that train on the worker's machine
+ON_WORKERS, ON_CLUSTERS = models.Q(launcher=LOCAL), ~models.Q(launcher=LOCAL)
 OWN = "own"  # stored as the name of a recipe that has none
 
 
@@ -29,6 +32,8 @@ class Recipe(models.Model):
 
 class TrainingRun(Job):
     project = models.ForeignKey(Project, models.CASCADE, related_name="runs")
+    number = ProjectNumberField()
+    name = models.CharField(max_length=100, blank=True, default="")  # given by people, for people
     dataset_version = models.ForeignKey(DatasetVersion, models.PROTECT, related_name="runs")
     recipe_name = models.CharField(max_length=60)
     recipe = models.JSONField()  # the validated recipe with all defaults
@@ -40,14 +45,31 @@ class TrainingRun(Job):
     started_by = models.ForeignKey(User, models.SET_NULL, null=True)
     report = models.JSONField(null=True)
     log_tail = models.TextField(default="")  # the end of the output of the child process
+    launcher = models.CharField(max_length=20, default=LOCAL)  # a name of apps.training.launchers
+    launch_options = models.JSONField(default=dict)  # LaunchOptions; {} where the defaults hold
+    launched = models.JSONField(default=dict)  # LaunchedState of a run on a cluster
     tracker_options = models.JSONField(default=dict)  # TrackerOptions; {} where the run is not tracked
     tracker_states = models.JSONField(default=dict)  # by tracker {"id", "url", "problem"}
 
     class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "number"], name="training_run_number")]
         db_table = "training_run"
 
     def __str__(self) -> str:
-        return f"run {self.pk} of {self.recipe_name}"
+        return f"run {self.pk} of {'a ' if self.recipe_name == OWN else ''}{self.recipe_title}"
+
+    @property
+    def title(self) -> str:
+        return f"Run {self.number}: {self.name}" if self.name else f"Run {self.number}"
+
+    @property
+    def made_models(self) -> "list[RewardModel]":
+        model = getattr(self, "model", None)
+        return [model] if model is not None and model.deleted_at is None else []
+
+    @property
+    def model_title(self) -> str:
+        return ", ".join(f"{model.name}@{model.version}" for model in self.made_models)
 
     @property
     def recipe_title(self) -> str:
@@ -104,6 +126,30 @@ class RewardModel(models.Model):
         return f"{self.project.slug}/{self.name}@{self.version}"
 
 
+class ModelExport(Job):
+    """A model in a form that others load, written by a worker into one tar file and kept for some days."""
+
+    model = models.ForeignKey(RewardModel, models.CASCADE, related_name="exports")
+    form = models.CharField(max_length=40)
+    base = models.CharField(max_length=255, blank=True)  # of an adapter
+    out_type = models.CharField(max_length=10, blank=True)  # of a GGUF file
+    artifact = models.CharField(max_length=255, blank=True)
+    size = models.PositiveBigIntegerField(default=0)  # bytes
+    sha256 = models.CharField(max_length=64, blank=True)
+    removed_at = models.DateTimeField(null=True)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+
+    class Meta:
+        db_table = "model_export"
+
+    def __str__(self) -> str:
+        return f"export {self.pk} of {self.model} as {self.form}"
+
+    @property
+    def is_there(self) -> bool:
+        return bool(self.artifact) and self.removed_at is None
+
+
 class Evaluation(models.Model):
     """A model's report on a dataset version's test split, or on a file."""
 
@@ -120,3 +166,33 @@ class Evaluation(models.Model):
     def measure(self) -> Measure | None:
         """The measure that its summary is about."""
         return next(iter(measures(self.report)), None)
+
+
+class HeldOutDecisions(models.Model):
+    """What the model decided on each comparison of its evaluation: rows of workers.evaluate.decisions."""
+
+    evaluation = models.OneToOneField(Evaluation, models.CASCADE, related_name="held_out_decisions")
+    rows = models.JSONField()
+
+    def __str__(self) -> str:
+        return f"decisions of {self.evaluation}"
+
+
+class ModelImport(Job):
+    """A public reward model that is brought in: recognised, and unless that is all, made a model of the project."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="model_imports")
+    source = models.CharField(max_length=300)  # a name of TOUCHSTONE_MODEL_DIRS, or hf://ORG/NAME@REVISION
+    options = models.JSONField(default=dict)  # ImportOptions that were given
+    calibration = models.CharField(max_length=200, default="", blank=True)
+    model_name = models.SlugField(max_length=60)
+    dry_run = models.BooleanField(default=False)
+    recognised = models.JSONField(null=True)
+    model = models.ForeignKey(RewardModel, models.SET_NULL, null=True, related_name="imports")
+    started_by = models.ForeignKey(User, models.SET_NULL, null=True)
+
+    class Meta:
+        db_table = "model_import"
+
+    def __str__(self) -> str:
+        return f"import {self.pk} of {self.source}"

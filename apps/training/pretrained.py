@@ -3,7 +3,8 @@
 Stored and shown recipes have names; only the run directory of a child process has paths.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,13 @@ from apps.accounts.models import Project
 from apps.core.errors import DomainError
 from apps.core.storage import model_folders
 from apps.core.storage.artifacts import stage
+from apps.training.hub_encoders import check_hub_encoder, download_encoder, is_hub_encoder
 from apps.training.models import RewardModel
 from apps.training.selectors import model_named, models_of
+from workers.errors import RewardError
+from workers.schema.decoder_estimate import DecoderShape
+from workers.schema.encoder_folder import TWO_SIDED_TYPES, EncoderDescription, read_encoder_folder
+from workers.schema.encoder_recipes import encoder_defaults
 from workers.schema.recipe import GENERATIVE
 
 KEYS = {"encoder": "embedded", "decoder": ""}  # with the value that names nothing
@@ -34,12 +40,77 @@ def check_names(project: Project, recipe: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def with_folders(project: Project, recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """The recipe for a child process: paths instead of names. Raises DomainError for unreadable ones."""
+def with_folders(
+    project: Project, recipe: Mapping[str, Any], downloads: Path, *, check: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """The recipe for a child process: paths instead of names. downloads: where an encoder of the hub is put. check:
+    called before each of its files. Raises DomainError for unreadable ones."""
     kept = with_names(recipe)
-    return kept | {
-        key: str(_PretrainedName(project, kept, key, name).folder()) for key, name in _named(kept).items()
+    folders = {
+        key: download_encoder(name, downloads / "encoder", check=check)
+        if key == "encoder" and is_hub_encoder(name)
+        else _PretrainedName(project, kept, key, name).folder()
+        for key, name in _named(kept).items()
     }
+    return kept | {key: str(folder) for key, folder in folders.items()}
+
+
+def with_encoder_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a recipe, with defaults that suit the size of an encoder that the operator lists; without them
+    where its folder is not on this machine. Raises RewardError for an encoder that is not read."""
+    name = values.get("encoder")
+    if values.get("backbone", "step-encoder") not in ("step-encoder", "hybrid") or not isinstance(name, str):
+        return dict(values)
+    encoder = listed_encoder(name)
+    return dict(values) if encoder is None else encoder_defaults(encoder, values) | dict(values)
+
+
+def listed_encoder(name: str) -> EncoderDescription | None:
+    """None for another name, and where the folder is not on this machine. Raises RewardError, by that name."""
+    if name not in model_folders.listed_names():
+        return None
+    try:
+        folder = model_folders.folder_of(name)
+    except DomainError:
+        return None  # the run itself says what is wrong with it
+    try:
+        return read_encoder_folder(folder)
+    except RewardError as error:
+        message = error.message.replace(f"folder {folder.name} ", f"folder {name!r} ", 1)
+        raise RewardError(message, pointer=error.pointer) from None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFolder:
+    """For the form of a run. key: of a recipe, `encoder` or `decoder`; empty for what neither can name."""
+
+    name: str
+    key: str
+    summary: str
+
+
+def listed_folders() -> list[ListedFolder]:
+    """What was recognised in each folder that the operator lists."""
+    return [_recognised(name) for name in model_folders.listed_names()]
+
+
+def _recognised(name: str) -> ListedFolder:
+    try:
+        folder = model_folders.folder_of(name)
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (DomainError, OSError, ValueError) as error:
+        return ListedFolder(
+            name, "", error.message if isinstance(error, DomainError) else "config.json is not JSON."
+        )
+    is_embedding = (folder / "modules.json").is_file()
+    shape = DecoderShape.read(config) if isinstance(config, dict) else None
+    if not is_embedding and shape is not None and config.get("model_type") not in TWO_SIDED_TYPES:
+        kind = next(iter(config.get("architectures") or ()), config.get("model_type", "unknown"))
+        return ListedFolder(name, "decoder", f"{kind}, {shape.weights / 1e9:.1f} B parameters.")
+    try:
+        return ListedFolder(name, "encoder", read_encoder_folder(folder).summary)
+    except RewardError as error:
+        return ListedFolder(name, "", error.message.replace(f"folder {folder.name} ", f"folder {name!r} ", 1))
 
 
 def _named(recipe: Mapping[str, Any]) -> dict[str, str]:
@@ -58,6 +129,8 @@ class _PretrainedName:
     def checked(self) -> str:
         if self.name in model_folders.listed_names():
             return self.name
+        if self.key == "encoder" and is_hub_encoder(self.name):
+            return check_hub_encoder(self.name)
         if not self._is_of_registry:
             raise self._unknown()
         return str(self._model())

@@ -11,11 +11,11 @@ from apps.core.version_names import check_slug
 from apps.datasets.models import DatasetVersion
 from apps.training.models import OWN, RewardModel, TrainingRun
 from apps.training.models import Recipe as NamedRecipe
-from apps.training.pretrained import check_names, with_names
+from apps.training.pretrained import check_names, with_encoder_defaults, with_names
 from workers.errors import RewardError
 from workers.schema.builtin_recipes import AUTO, builtin_recipes, searched_recipe
 from workers.schema.parents import manifest_recipe
-from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
+from workers.schema.recipe import Recipe, decode_recipe, parse_recipe, recipe_to_dict
 from workers.schema.recipe_keys import parse_new_recipe, without_unread_keys
 
 # Of a dataset without comparisons: what `auto` learns, by the kind of its records.
@@ -26,7 +26,14 @@ _OBJECTIVE_OF = {
     "step": "process",
     "outcome": "outcome",
 }
-_DECIDING = ("objective", "backbone", "decoder", "lora_rank", "heads_only")  # on which other defaults depend
+_DECIDING = (
+    "objective",
+    "backbone",
+    "decoder",
+    "lora_rank",
+    "unfrozen",
+    "heads_only",
+)  # on which other defaults depend
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,8 @@ def check(source: str | Mapping[str, Any], *, is_stored: bool = False) -> Recipe
     is_stored: keys without effect, which were accepted before, are no error.
     """
     try:
-        return parse_recipe(source) if is_stored else parse_new_recipe(source)
+        values = with_encoder_defaults(decode_recipe(source))
+        return parse_recipe(values) if is_stored else parse_new_recipe(values)
     except RewardError as error:
         raise DomainError(f"The recipe is invalid: {error.message}", pointer=error.pointer) from error
 

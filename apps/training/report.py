@@ -49,15 +49,21 @@ class Baseline:
 
     @property
     def is_beaten(self) -> bool:
-        """Shown by the interval, or, where there is none because every draw gives the same, by the difference."""
+        """Shown by the interval, or, where there is none because every draw gives the same, by the difference.
+
+        A bound that is shown as 0 counts as 0, so that no reader sees [0.0, 8.0] called a proof.
+        """
         if self.interval is None:
             return self.difference is not None and self.difference > 0
-        return self.interval[0] > 0
+        return self._rounded(self.interval[0]) > 0
 
     @property
     def is_better(self) -> bool:
         """Whether the baseline is shown to be better; where it is not beaten either, nothing is shown."""
-        return self.interval is not None and self.interval[1] < 0
+        return self.interval is not None and self._rounded(self.interval[1]) < 0
+
+    def _rounded(self, value: float) -> float:
+        return round(value, 3 if self.is_share else 2)
 
     @property
     def shown_value(self) -> str:
@@ -295,7 +301,7 @@ def summarize(report: dict[str, Any]) -> ReportSummary:
 
 
 def _summarize_measure(measure: Measure, report: dict[str, Any]) -> ReportSummary:
-    result = _result_in_words(measure)
+    result = result_in_words(measure)
     if measure.has_few_tasks:
         return ReportSummary(
             "neutral",
@@ -343,7 +349,7 @@ def _single_scores(measure: Measure) -> str:
     )
 
 
-def _result_in_words(measure: Measure) -> str:
+def result_in_words(measure: Measure) -> str:
     interval = f" (95 % interval {measure.shown_interval})" if measure.interval else ""
     if measure.name == "Accuracy":
         return f"The model is correct on {measure.shown_value} of {measure.n} held-out {measure.of}{interval}"
@@ -416,6 +422,12 @@ def comparison_in_words(found: dict[str, Any]) -> str:
         f"It is correct {percent(abs(found['difference']))} {more} often than {found['model']} on the same "
         f"{found['n']} comparisons (95 % interval {percent_interval((low, high))}).{caveat}"
     )
+
+
+def annotator_accuracy(report: dict[str, Any]) -> dict[str, Any] | None:
+    """How often one annotator agrees with the majority of the others: {leave_one_out, interval, n, ...}."""
+    found = report.get("annotators") or {}
+    return found if found.get("leave_one_out") is not None else None
 
 
 def _annotators(report: dict[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from apps.core.share_interval import wilson_interval
+
 
 def calibration_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
     """For charts.js: accuracy by confidence, with the diagonal of a calibrated model."""
@@ -10,10 +12,18 @@ def calibration_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
         return None
     return {
         "kind": "line",
-        "x": {"name": "confidence", "min": 0.5, "max": 1},
-        "y": {"name": "accuracy", "min": 0, "max": 1},
+        "x": {"name": "confidence", "share": True, "min": 0.5, "max": 1},
+        "y": {"name": "accuracy", "share": True, "min": 0, "max": 1},
+        "n": f"n = {sum(count for *_, count in curve):,} comparisons, taken as independent by the 95 % intervals",
         "series": [
-            {"name": "model", "points": [[confidence, right] for confidence, right, _ in curve]},
+            {
+                "name": "model",
+                "points": [[confidence, right] for confidence, right, _ in curve],
+                "counts": [count for *_, count in curve],
+                "intervals": [
+                    [confidence, *wilson_interval(right * count, count)] for confidence, right, count in curve
+                ],
+            },
             {"name": "calibrated", "points": [[0.5, 0.5], [1, 1]], "dashed": True},
         ],
     }
@@ -28,7 +38,7 @@ def best_of_n_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
     return {
         "kind": "line",
         "x": {"name": "n"},
-        "y": {"name": "success rate", "min": 0, "max": 1},
+        "y": {"name": "success rate", "share": True, "min": 0, "max": 1},
         "series": [
             {
                 "name": label,
@@ -42,7 +52,7 @@ def best_of_n_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
 
 _REINFORCEMENT_SERIES = {  # by chart: its y axis, and the series by their names in the report
     "rights": (
-        {"name": "share of verdicts", "min": 0, "max": 1},
+        {"name": "share of verdicts", "share": True, "min": 0, "max": 1},
         {
             "right": "correct",
             "right_single": "single scores in order",
@@ -50,8 +60,11 @@ _REINFORCEMENT_SERIES = {  # by chart: its y axis, and the series by their names
             "formed": "complete critique",
         },
     ),
-    "lengths": ({"name": "tokens per critique", "min": 0}, {"length": "tokens"}),
-    "entropies": ({"name": "nats", "min": 0}, {"entropy": "entropy per token", "divergence": "divergence"}),
+    "lengths": ({"name": "critique", "unit": "tokens", "min": 0}, {"length": "tokens"}),
+    "entropies": (
+        {"name": "entropy", "unit": "nats", "min": 0},
+        {"entropy": "entropy per token", "divergence": "divergence"},
+    ),
 }
 
 
@@ -63,7 +76,9 @@ def reinforcement_charts(report: dict[str, Any] | None) -> dict[str, dict[str, A
     return {
         name: {
             "kind": "line",
-            "x": {"name": "step"},
+            "x": {"name": "training step"},
+            "zoom": True,
+            "smooth": True,
             "y": axis,
             "series": [
                 {"name": label, "points": [[point["step"], point[key]] for point in curve]}

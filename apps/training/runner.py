@@ -8,9 +8,8 @@ import logging
 import os
 import secrets
 import shutil
-import signal
-import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +37,16 @@ from apps.core.storage.storage_names import storage_name
 from apps.datasets.selectors import data_folder
 from apps.training import services
 from apps.training.events import EventTail
-from apps.training.models import RewardModel, TrainingRun
+from apps.training.launching.cluster_run import ClusterRun, forget_run_files
+from apps.training.launching.launchers import launcher_named
+from apps.training.launching.run_files import run_identity
+from apps.training.launching.run_process import LocalRun, RunProcess, local_job
+from apps.training.launching.state import has_open_job
+from apps.training.models import LOCAL, RewardModel, TrainingRun
 from apps.training.pretrained import with_folders
 from apps.training.run_trackers import RunTrackers
-from apps.training.selectors import run_folder, with_ancestors
+from apps.training.selectors import read_decisions, run_folder, with_ancestors
+from workers.launch.local import LocalLauncher
 from workers.schema.recipe import needs_one_process
 
 log = logging.getLogger(__name__)
@@ -50,6 +55,7 @@ CHILD = "workers.train"
 TICK = 0.5  # seconds between checks of the child
 RESUME = "Resume continues from the newest checkpoint."
 LOG_TAIL = 8000  # bytes
+_PRETRAINED = "pretrained"  # of the run directory: what was downloaded for it
 GRACE = 120.0  # seconds a cancelled child may take to write its checkpoint
 SHORT_GRACE = 5.0  # seconds that trackers may take in a worker that stops
 
@@ -74,14 +80,14 @@ def _execute(run: TrainingRun, folder: Path, trackers: RunTrackers) -> None:
     try:
         with keep_heartbeat(run) as heartbeat:
             core_subprocess.end_other_writer(folder, check=heartbeat.check)
-            prepare(run, folder)
+            prepare(run, folder, check=heartbeat.check, with_inputs=not has_open_job(run))
         trackers.start()
         status = core_subprocess.OK if _is_complete(folder) else _watch(run, folder, trackers)
         _forget_data(folder)
         _conclude(run, folder, status)
     except DomainError as error:
         _forget_data(folder)
-        finish(run, JobState.FAILED, error=error.message)
+        finish(run, JobState.FAILED, error=error.message, log_tail=log_tail(folder))
     except OSError as error:
         if (sentence := in_words(error, folder)) is None:
             raise
@@ -89,18 +95,26 @@ def _execute(run: TrainingRun, folder: Path, trackers: RunTrackers) -> None:
         finish(run, JobState.FAILED, error=f"{sentence} {RESUME}")
 
 
-def prepare(run: TrainingRun, folder: Path) -> None:
-    """Write the run directory. Checkpoints of earlier attempts are kept."""
-    identity = f"run {run.pk} of {run.created_at.isoformat()}"
+def prepare(
+    run: TrainingRun, folder: Path, *, check: Callable[[], None] = lambda: None, with_inputs: bool = True
+) -> None:
+    """Write the run directory. Checkpoints of earlier attempts are kept. check: called now and then. with_inputs: with
+    what a training reads; a job that another worker follows has it already."""
+    identity = run_identity(run)
     if _identity(folder) != identity:  # left by another database that used this home
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "error.json").unlink(missing_ok=True)
-    _link_tree(data_folder(run.dataset_version), folder / "data")
-    parent = _link_parent(run.parent, folder / "parent") if run.parent is not None else {}
+    parent, recipe = {}, run.recipe
+    if with_inputs:
+        _link_tree(data_folder(run.dataset_version), folder / "data")
+        if run.parent is not None:
+            parent = _link_parent(run.parent, folder / "parent")
+        else:
+            recipe = with_folders(run.project, run.recipe, folder / _PRETRAINED, check=check)
     config = {
         "run": identity,
-        "recipe": run.recipe if run.parent is not None else with_folders(run.project, run.recipe),
+        "recipe": recipe,
         "seed": run.seed,
         "device": settings.TRAINING_DEVICE,
         "budget": None,
@@ -114,7 +128,7 @@ def prepare(run: TrainingRun, folder: Path) -> None:
 
 def _forget_data(folder: Path) -> None:
     """Remove an ended attempt's data: it must not outlive its dataset version. The next attempt links it again."""
-    for name in ("data", "parent"):
+    for name in ("data", "parent", _PRETRAINED):
         shutil.rmtree(folder / name, ignore_errors=True)
     (folder / "hard-negatives.jsonl.zst").unlink(missing_ok=True)
 
@@ -135,31 +149,42 @@ def _link_parent(parent: RewardModel, folder: Path) -> dict[str, Any]:
 
 
 def _watch(run: TrainingRun, folder: Path, trackers: RunTrackers) -> int:
-    """Start the child and follow it; its exit status."""
+    """Start the training, or take it up on its cluster, and follow it; its exit status."""
     tail = EventTail(folder / "events.jsonl")
-    services.forget_events(run=run, beyond=tail.lines_there())
-    processes = 1 if needs_one_process(run.recipe) else settings.TRAINING_PROCESSES
-    process_arguments = ["--processes", str(processes)] if processes > 1 else []
-    child = core_subprocess.start(CHILD, [str(folder), *process_arguments], log=folder / "log.txt")
-    log.info("%s, attempt %s, is process %s", run, run.attempt, child.pid)
+
+    def forget_events() -> None:
+        services.forget_events(run=run, beyond=tail.lines_there())
+        tail.restart()
+
+    process: RunProcess
+    if run.launcher == LOCAL:
+        forget_events()
+        processes = 1 if needs_one_process(run.recipe) else settings.TRAINING_PROCESSES
+        launcher = launcher_named(LOCAL)
+        assert isinstance(launcher, LocalLauncher)
+        process = LocalRun(launcher, local_job(CHILD, folder, processes), tick=TICK, grace=GRACE)
+        log.info("%s, attempt %s, is process %s", run, run.attempt, process.pid)
+    else:
+        process = ClusterRun(run, folder, launcher_named(run.launcher), tick=TICK, on_restart=forget_events)
+        process.start()
     try:
-        return _Watch(run, folder, child, tail, trackers).follow()
+        return _Watch(run, folder, process, tail, trackers).follow()
     finally:
-        core_subprocess.kill(child)
+        process.leave()
 
 
 class _Watch:
-    """Follows one child process until it ends: stores its events and renews the heartbeat of the run."""
+    """Follows one training until it ends: stores its events and renews the heartbeat of the run."""
 
     def __init__(
         self,
         run: TrainingRun,
         folder: Path,
-        child: subprocess.Popen[bytes],
+        process: RunProcess,
         tail: EventTail,
         trackers: RunTrackers,
     ) -> None:
-        self._run, self._folder, self._child, self._tail = run, folder, child, tail
+        self._run, self._folder, self._process, self._tail = run, folder, process, tail
         self._trackers = trackers
         self._unrecorded: list[tuple[int, dict[str, Any]]] = []
         self._heartbeat_at = 0.0
@@ -167,7 +192,7 @@ class _Watch:
 
     def follow(self) -> int:
         while True:
-            ended = _wait(self._child)
+            ended = self._process.wait()
             self._unrecorded += self._tail.read()
             try:
                 self._record(last=ended is not None)
@@ -184,9 +209,11 @@ class _Watch:
             if ended is not None:
                 return ended
             if shutdown.is_asked():
-                self._ask_to_stop()
-            if self._stop_requested_at is not None and time.monotonic() - self._stop_requested_at > GRACE:
-                core_subprocess.kill(self._child)
+                self._stop(self._process.interrupt)
+            stopped_at = self._stop_requested_at
+            if stopped_at is not None and time.monotonic() - stopped_at > self._process.grace:
+                self._process.kill()
+                self._stop_requested_at = time.monotonic()
 
     def _record(self, *, last: bool) -> None:
         if self._unrecorded:
@@ -196,14 +223,14 @@ class _Watch:
         if last or self._unrecorded or is_due:
             changes: dict[str, Any] = {"progress": self._tail.progress} if self._tail.progress else {}
             if renew_heartbeat(self._run, log_tail=log_tail(self._folder), **changes):
-                self._ask_to_stop()
+                self._stop(self._process.ask_to_stop)
             self._heartbeat_at = time.monotonic()
         self._unrecorded = []
 
-    def _ask_to_stop(self) -> None:
-        """SIGTERM: the child writes a checkpoint and exits."""
+    def _stop(self, stop: Callable[[], None]) -> None:
+        """Once: the training writes a checkpoint and ends."""
         if self._stop_requested_at is None:
-            self._child.send_signal(signal.SIGTERM)
+            stop()
             self._stop_requested_at = time.monotonic()
 
 
@@ -215,13 +242,6 @@ def log_tail(folder: Path) -> str:
     with path.open("rb") as source:
         source.seek(max(0, path.stat().st_size - LOG_TAIL))
         return without_paths(source.read().decode("utf-8", "replace").replace("\0", "\ufffd"))
-
-
-def _wait(child: subprocess.Popen[bytes]) -> int | None:
-    try:
-        return child.wait(TICK)
-    except subprocess.TimeoutExpired:
-        return None
 
 
 def _conclude(run: TrainingRun, folder: Path, status: int) -> None:
@@ -251,17 +271,22 @@ def _conclude(run: TrainingRun, folder: Path, status: int) -> None:
 def _register(run: TrainingRun, folder: Path) -> None:
     manifest = json.loads((folder / "model" / "touchstone.json").read_text(encoding="utf-8"))
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    decisions = read_decisions(folder / "decisions.json")
     artifact = _artifact_name(run, run.attempt)
     with keep_heartbeat(run):
         store_tree(folder / "model", artifact)
     try:
-        services.register_model(run=run, artifact=artifact, manifest=manifest, report=report)
+        services.register_model(
+            run=run, artifact=artifact, manifest=manifest, report=report, decisions=decisions
+        )
     except ClaimLost:
         delete_tree(artifact)
         raise
     for attempt in range(1, run.attempt):  # an attempt that ended between storing and registering
         delete_tree(_artifact_name(run, attempt))
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    if run.launcher != LOCAL:
+        forget_run_files(run)
 
 
 def _artifact_name(run: TrainingRun, attempt: int) -> str:

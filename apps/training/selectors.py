@@ -1,5 +1,6 @@
 """Shared queries of training runs and models."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from apps.accounts.models import Project
 from apps.core.errors import NotFound
 from apps.core.storage.storage_names import home_path
 from apps.core.version_names import parse_name
-from apps.training.models import RewardModel, TrainingRun
+from apps.training.models import ModelImport, RewardModel, TrainingRun, TrainingRunEvent
 from workers.schema.parents import NOT_PARENTS
 
 
@@ -27,6 +28,12 @@ def models_of(project: Project) -> QuerySet[RewardModel]:
     rows = RewardModel.objects.filter(project=project, deleted_at=None)
     rows = rows.select_related("project", "parent__project", "training_run__dataset_version__project")
     return rows.order_by("-created_at", "-pk")
+
+
+def imports_of(project: Project) -> QuerySet[ModelImport]:
+    """Newest first."""
+    rows = ModelImport.objects.filter(project=project)
+    return rows.select_related("project", "model__project", "started_by").order_by("-created_at", "-pk")
 
 
 def possible_parents(project: Project) -> QuerySet[RewardModel]:
@@ -56,6 +63,11 @@ def with_ancestors(model: RewardModel) -> Iterator[RewardModel]:
         found = found.parent
 
 
+def read_decisions(path: Path) -> list[Any] | None:
+    """What the core wrote next to a report; None of a version that did not."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
 def run_folder(run: TrainingRun) -> Path:
     return home_path("runs", run.pk)
 
@@ -63,3 +75,9 @@ def run_folder(run: TrainingRun) -> Path:
 def events_after(run: TrainingRun, seq: int = 0) -> list[dict[str, Any]]:
     """The event lines of the run after line `seq`, in order."""
     return list(run.events.filter(seq__gt=seq).values_list("data", flat=True))
+
+
+def run_events(run: TrainingRun, *, after: int = 0) -> QuerySet[TrainingRunEvent]:
+    """Events in the order they were stored, those with a key over `after`. Their keys rise where line numbers begin
+    again: an attempt that resumes replaces what was logged after its checkpoint."""
+    return TrainingRunEvent.objects.filter(training_run=run, pk__gt=after).order_by("pk")

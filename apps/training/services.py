@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
-from django.db.models import PROTECT, Max
+from django.db.models import PROTECT, Max, Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -18,7 +18,18 @@ from apps.core.version_names import check_slug
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import require_frozen
 from apps.training import recipes
-from apps.training.models import Evaluation, Recipe, RewardModel, TrainingRun, TrainingRunEvent
+from apps.training.launching.launchers import launcher_named
+from apps.training.launching.options import check_launch_options
+from apps.training.model_export_jobs import remove_model_exports
+from apps.training.models import (
+    LOCAL,
+    Evaluation,
+    HeldOutDecisions,
+    Recipe,
+    RewardModel,
+    TrainingRun,
+    TrainingRunEvent,
+)
 from apps.training.selectors import run_folder
 from apps.training.tracker_options import check_tracker_options
 from apps.webhooks.models import WebhookEvent
@@ -29,6 +40,7 @@ from workers.schema.parents import require_backbone_parent, require_parent
 from workers.schema.recipe import Recipe as RecipeValue
 
 ADVANCE = "apps.training.tasks.advance_runs"
+FOLLOW = "apps.training.tasks.follow_runs"  # of runs on a cluster
 By = User | ApiKey | None  # None is the command line
 MAX_SEED = 2**63 - 1
 MAX_TAGS = 20
@@ -47,12 +59,15 @@ def start_run(
     track: Sequence[str] = (),
     track_project: str = "",
     track_weights: bool = False,
+    on: str = LOCAL,
+    hosts: int | None = None,
+    gpus: int | None = None,
 ) -> TrainingRun:
     """Put a training run in the queue.
 
     recipe: values, TOML, or a recipe's name; by default that of the parent, else `auto`. name: of the model; by default
     the dataset's. parent: a model of the project, whose weights training starts with. track, track_project,
-    track_weights: see TrackerOptions.
+    track_weights: see TrackerOptions. on: a launcher; hosts, gpus: of the run there, gpus on each host.
     """
     if dataset_version.project_id != project.pk:
         raise DomainError(
@@ -68,6 +83,8 @@ def start_run(
     chosen = recipes.for_dataset(recipes.choose(project, recipe), dataset_version)
     _require_enough(dataset_version, chosen.values["objective"])
     _require_parent(parent, project, chosen.recipe)
+    launcher_named(on)
+    launch_options = check_launch_options(on, chosen.values, hosts=hosts, gpus=gpus)
     run = TrainingRun.objects.create(
         project=project,
         dataset_version=dataset_version,
@@ -78,16 +95,22 @@ def start_run(
         model_name=check_slug(name or dataset_version.name, what="model"),
         started_by=_user(by),
         tracker_options=tracker_options.values(),
+        launcher=on,
+        launch_options=launch_options.values(),
     )
     record_audit(
         project=project,
         actor=by,
         verb="run.started",
         target=str(run),
-        data={"snapshot": str(dataset_version)},
+        data={"dataset_version": str(dataset_version), "on": on},
     )
-    job_queue.nudge_on_commit(ADVANCE)
+    _nudge(run)
     return run
+
+
+def _nudge(run: TrainingRun) -> None:
+    job_queue.nudge_on_commit(ADVANCE if run.launcher == LOCAL else FOLLOW)
 
 
 @transaction.atomic
@@ -113,13 +136,26 @@ def cancel_run(*, run: TrainingRun, by: By) -> TrainingRun:
 
 
 @transaction.atomic
+def rename_run(*, run: TrainingRun, name: str, by: By) -> TrainingRun:
+    """An empty name removes it."""
+    name = " ".join(name.split())
+    longest = TrainingRun._meta.get_field("name").max_length
+    if longest is not None and len(name) > longest:
+        raise DomainError(f"The name has {len(name)} characters; the limit is {longest}.", pointer="/name")
+    run.name = name
+    run.save(update_fields=["name"])
+    record_audit(project=run.project, actor=by, verb="run.renamed", target=str(run), data={"name": name})
+    return run
+
+
+@transaction.atomic
 def resume_run(*, run: TrainingRun, by: By) -> TrainingRun:
     """Put a failed or cancelled run back in the queue; it continues from its newest checkpoint."""
     if run.state not in (job_queue.JobState.FAILED, job_queue.JobState.CANCELLED):
         raise Conflict(f"Run {run.pk} is {run.state}; only a failed or cancelled run can be resumed.")
     job_queue.requeue(run)
     record_audit(project=run.project, actor=by, verb="run.resumed", target=str(run))
-    job_queue.nudge_on_commit(ADVANCE)
+    _nudge(run)
     return run
 
 
@@ -159,6 +195,18 @@ def record_tracker_states(*, run: TrainingRun, states: dict[str, Any]) -> None:
     TrainingRun.objects.filter(pk=run.pk, attempt=run.attempt).update(tracker_states=states)
 
 
+def record_launched(*, run: TrainingRun, launched: dict[str, Any]) -> None:
+    """What is known of the run's job on a cluster (LaunchedState). Raises ClaimLost."""
+    with job_queue.fenced(run):
+        TrainingRun.objects.filter(pk=run.pk).update(launched=launched)
+    run.launched = launched
+
+
+def close_launched(*, run: TrainingRun, launched: dict[str, Any]) -> None:
+    """The job of a run that has ended is ended as well."""
+    TrainingRun.objects.filter(pk=run.pk, launched=run.launched).update(launched=launched)
+
+
 def forget_events(*, run: TrainingRun, beyond: int) -> None:
     """Drop rows of lines the event file does not have: those of an attempt on another machine. Raises ClaimLost."""
     with job_queue.fenced(run):
@@ -166,15 +214,24 @@ def forget_events(*, run: TrainingRun, beyond: int) -> None:
 
 
 def register_model(
-    *, run: TrainingRun, artifact: str, manifest: dict[str, Any], report: dict[str, Any]
+    *,
+    run: TrainingRun,
+    artifact: str,
+    manifest: dict[str, Any],
+    report: dict[str, Any],
+    decisions: list[Any] | None = None,
 ) -> RewardModel:
     """The end of a successful run: its model, with its report, as the next version. Raises ClaimLost."""
     with job_queue.fenced(run):
         model = _next_version(
             run.project, run.model_name, artifact=artifact, manifest=manifest, run=run, parent=run.parent
         )
-        Evaluation.objects.create(
-            model=model, dataset_version=run.dataset_version, source=str(run.dataset_version), report=report
+        _store_evaluation(
+            model=model,
+            dataset_version=run.dataset_version,
+            source=str(run.dataset_version),
+            report=report,
+            decisions=decisions,
         )
         job_queue.finish(run, job_queue.JobState.SUCCEEDED, report=report)
     return model
@@ -192,12 +249,30 @@ def adopt_model(
     return model
 
 
+def _store_evaluation(*, decisions: list[Any] | None, **fields: Any) -> Evaluation:
+    """decisions: on each comparison, so that other models can be compared on the same ones."""
+    evaluation = Evaluation.objects.create(**fields)
+    if decisions:
+        HeldOutDecisions.objects.create(evaluation=evaluation, rows=decisions)
+    return evaluation
+
+
 @transaction.atomic
 def record_evaluation(
-    *, model: RewardModel, dataset_version: DatasetVersion | None, source: str, report: dict[str, Any], by: By
+    *,
+    model: RewardModel,
+    dataset_version: DatasetVersion | None,
+    source: str,
+    report: dict[str, Any],
+    by: By,
+    decisions: list[Any] | None = None,
 ) -> Evaluation:
-    evaluation = Evaluation.objects.create(
-        model=model, dataset_version=dataset_version, source=source[:255], report=report
+    evaluation = _store_evaluation(
+        model=model,
+        dataset_version=dataset_version,
+        source=source[:255],
+        report=report,
+        decisions=decisions,
     )
     record_audit(
         project=model.project, actor=by, verb="model.evaluated", target=str(model), data={"on": source}
@@ -222,14 +297,14 @@ def tag_model(*, model: RewardModel, tags: Sequence[str], by: By) -> RewardModel
 @transaction.atomic
 def delete_model(*, model: RewardModel, by: By) -> None:
     """Deletes the artifact permanently, and the texts of its criteria; the row and its reports are kept. Refused while
-    an endpoint could serve it."""
+    an endpoint could serve it, or a bulk job could go on with it."""
     locked = RewardModel.objects.select_for_update().select_related("project").get(pk=model.pk)
     if locked.deleted_at is not None:
         raise Conflict(f"{locked} has been deleted already.")
     if users := _used_by(locked):
         raise Conflict(
             f"{locked} cannot be deleted: {', '.join(users[:5])} {'uses' if len(users) == 1 else 'use'} it, or could "
-            "roll back to it. Deploy another model there first."
+            "go back to it. Deploy another model at endpoints, and cancel bulk jobs that have not ended, first."
         )
     locked.deleted_at = timezone.now()
     locked.manifest = {key: value for key, value in locked.manifest.items() if key != "criteria"}
@@ -239,8 +314,9 @@ def delete_model(*, model: RewardModel, by: By) -> None:
 
 
 def _remove_files(model: RewardModel) -> None:
-    """The artifact, and the copy in the folder of the run."""
+    """The artifact, its exports, and the copy in the folder of the run."""
     delete_tree(model.artifact)
+    remove_model_exports(model)
     if model.training_run is not None:
         shutil.rmtree(run_folder(model.training_run) / "model", ignore_errors=True)
 
@@ -253,12 +329,13 @@ def lock_usable(model: RewardModel) -> None:
 
 
 def _used_by(model: RewardModel) -> list[str]:
-    """Names of the rows of other apps that protect it."""
+    """Names of the rows of other apps that protect it: all, or those that pass `holds_model` of their class."""
     found: list[str] = []
     for relation in RewardModel._meta.related_objects:
         name = relation.get_accessor_name()
         if relation.on_delete is PROTECT and name is not None:
-            found += [str(row) for row in getattr(model, name).all()[:10]]
+            holding = getattr(relation.related_model, "holds_model", Q())
+            found += [str(row) for row in getattr(model, name).filter(holding)[:10]]
     return sorted(set(found))
 
 

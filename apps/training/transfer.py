@@ -1,34 +1,22 @@
-"""Models in and out: an artifact folder of configuration, safetensors and text, and nothing that could be run."""
+"""Models from elsewhere: an artifact folder of configuration, safetensors and text, and nothing that could be run."""
 
 import json
-import shutil
 import uuid
 from pathlib import Path
 from typing import Any
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError
-from apps.core.storage.artifacts import delete_tree, stage, store_tree
+from apps.core.storage.artifacts import delete_tree, store_tree
 from apps.core.storage.storage_names import storage_name
 from apps.core.version_names import check_slug
 from apps.training import services
-from apps.training.card import model_card
 from apps.training.models import RewardModel
 
 MANIFEST = "touchstone.json"
-CARD = "README.md"
 _ALLOWED = {".safetensors", ".json", ".txt", ".jinja", ".md"}
 _POINTING = {"adapter_config.json"}  # transformers would load the base model that it names
 _REQUIRED = ("schema_version", "objective", "backbone")
-
-
-def export_model(*, model: RewardModel, folder: Path) -> Path:
-    """Copy the artifact to a folder that is new or empty, with a model card."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DomainError(f"{folder} is there and not an empty folder; name a new one.")
-    shutil.copytree(stage(model.artifact), folder, dirs_exist_ok=True)
-    (folder / CARD).write_text(model_card(model), encoding="utf-8")
-    return folder
 
 
 def import_model(*, project: Project, folder: Path, name: str, by: services.By) -> RewardModel:

@@ -6,11 +6,17 @@ class TrajectoriesConfig(AppConfig):
     label = "trajectories"
 
     def ready(self) -> None:
+        from apps.accounts import leaving
         from apps.core.jobs import job_queue, periodic
+        from apps.inbox import job_notices
         from apps.trajectories import tasks, traces, uploads
+        from apps.trajectories.comments import erase_comments
+        from apps.trajectories.job_notices import import_notice
         from apps.trajectories.models import Import
 
         assert tasks.advance_imports.name == uploads.ADVANCE_IMPORTS
+        job_notices.register(Import, import_notice)
         job_queue.register(Import, uploads.ADVANCE_IMPORTS)
+        leaving.register("trajectories", deleting=erase_comments)
         periodic.register("assemble traces", traces.EVERY_SECONDS, traces.collect)
         periodic.register("delete old traces", 3600.0, traces.sweep)

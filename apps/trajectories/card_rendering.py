@@ -13,6 +13,8 @@ from apps.trajectories.attachments import PREFIX, parse_digest
 from apps.trajectories.clicks import ClickMark
 from apps.trajectories.pictures import IMAGE_TYPES, VIDEO_TYPES
 from apps.trajectories.rendering import Argument
+from apps.trajectories.rendering.truncation import shown_length
+from apps.trajectories.step_usage import StepUsage, stated_usage
 from workers.schema import Part, Step, Trajectory
 
 MAX_TEXT_LENGTH = 4000  # characters of one text on a card
@@ -67,7 +69,7 @@ class ResultCard:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCard:
     """index: among all steps; agent_step: among the agent's, else None. source_label: what kind of speaker it is.
-    speaker: its name, where the log gives one. is_full: nothing is truncated."""
+    speaker: its name, where the log gives one. is_full: nothing is truncated. usage: what the step states of it."""
 
     index: int
     agent_step: int | None
@@ -83,6 +85,7 @@ class StepCard:
     reward: float | None
     replaced: int
     is_full: bool
+    usage: StepUsage
 
     @property
     def hidden(self) -> int:
@@ -142,6 +145,7 @@ def render_step_card(
         reward=step.reward,
         replaced=step.extra.get("replaced_characters", 0),
         is_full=full,
+        usage=stated_usage(step.metrics),
     )
 
 
@@ -175,7 +179,7 @@ def _texts(parts: Iterable[Part], most: int | None, html: Callable[[str], SafeSt
 def _text(text: str, most: int | None, html: Callable[[str], SafeString]) -> CardText:
     lines, characters = FOLD_THRESHOLD
     is_long = len(text) > characters or text.count("\n") >= lines
-    shown = text if most is None else text[:most]
+    shown = text[: shown_length(text, most)]
     return CardText(shown, html(shown), hidden=len(text) - len(shown), is_long=is_long)
 
 

@@ -37,6 +37,12 @@ def export_document(project: Project, key: int, *, format: str) -> dict[str, Any
     return _document(project, load_trajectories([key])[key], external, format)
 
 
+def original_document(key: int) -> bytes:
+    """What was imported, byte for byte; empty where no document is kept."""
+    data = Document.objects.filter(pk=key).values_list("data", flat=True).first()
+    return b"" if data is None else zstandard.ZstdDecompressor().decompress(bytes(data))
+
+
 def export_documents(project: Project, runs: Mapping[str, schema.Trajectory]) -> dict[str, dict[str, Any]]:
     """The ATIF document of each of `runs`, which were loaded, by their keys; under the source's own id."""
     externals = dict(Trajectory.objects.filter(pk__in=runs).values_list("pk", "external_id"))

@@ -220,7 +220,9 @@ class _FieldWalk:
             for name, item in value.items():
                 if nodes:
                     below = [node[step] for node in nodes for step in (name, "*") if step and step in node]
-                elif isinstance(item, str) and item in read and item not in unclear:
+                elif isinstance(item, str) and (
+                    (item in read and item not in unclear) or (name in _NAMES and item in _NAMES[name])
+                ):
                     continue
                 else:
                     below = nodes

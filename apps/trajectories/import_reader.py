@@ -1,7 +1,8 @@
 """Reads a stream into trajectories ready to be written, and invalid records; counts what of it is not read."""
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,8 +16,9 @@ from apps.trajectories.field_coverage import FieldCounts, FieldUse
 from apps.trajectories.formats.record import Record, encoded
 from apps.trajectories.formats.stream import read_records
 from apps.trajectories.formats.unknown_file import UnknownFile
+from apps.trajectories.masking import mask_text, mask_trajectory
 from workers.errors import InvalidRecord
-from workers.schema import Trajectory, clean
+from workers.schema import Trajectory, clean, parse_json, to_atif
 from workers.schema.decode import escape
 from workers.schema.tool_results import ORPHAN
 
@@ -26,6 +28,7 @@ class ImportReader:
     """Reads records of one format, or of the format that each file looks like: records before the first one that is
     recognised (a header, a summary) wait for it.
 
+    detectors: of what is masked; masked: how often each found something.
     format: asked for, or the first that was detected. dropped: fields that are in no trajectory. kept: fields that no
     one is shown, in `extra` or the metadata.
     """
@@ -35,17 +38,31 @@ class ImportReader:
     compressor: zstandard.ZstdCompressor = field(default_factory=lambda: zstandard.ZstdCompressor(level=3))
     dropped: FieldCounts = field(default_factory=FieldCounts)
     kept: FieldCounts = field(default_factory=FieldCounts)
+    detectors: tuple[str, ...] = ()
+    masked: Counter[str] = field(default_factory=Counter)
     _gathered: dict[str, formats.Gatherer] = field(default_factory=dict)
     _unknown: UnknownFile = field(default_factory=UnknownFile)
     _of_source: formats.Format | None = None
     _source: str = ""
 
+    @property
+    def is_public(self) -> bool:
+        """Whether each record names the format it is read by, which another process knows too: no project's mapping."""
+        return self.format is None or formats.FORMATS.get(self.format.name) is self.format
+
     def prepare(self, record: Record) -> writer.PreparedTrajectory:
         """Raises InvalidRecord with the pointer into the whole document."""
         try:
             trajectory, uses = self.read_fields(record)
-            prepared = writer.prepare_trajectory(trajectory, record.raw, self.compressor)
+            raw = record.raw
+            if self.detectors:
+                trajectory, counts = mask_trajectory(trajectory, self.detectors)
+                self.masked += counts
+                raw = encoded(to_atif(trajectory))  # the original is not stored
+            prepared = writer.prepare_trajectory(trajectory, raw, self.compressor)
         except InvalidRecord as error:
+            if self.detectors:
+                error = InvalidRecord(mask_text(error.message, self.detectors), pointer=error.pointer)
             raise error.at(record.pointer) from None
         except RecursionError:
             raise InvalidRecord("nested too deeply to be read.", pointer=record.pointer) from None
@@ -68,10 +85,12 @@ class ImportReader:
         if record.source != self._source:
             yield from self._end_of_file()
             self._source = record.source
+            for name, gathered in self._gathered.items():
+                yield from self._given(name, gathered.ready(self._source))
         if record.error is not None:
             yield record
             return
-        record = self._with_finite_numbers(record)
+        record = self._with_finite_numbers(_decoded_text(record))
         format = self._detected(record.document)
         if format is None:
             self._unknown.add(record)
@@ -84,11 +103,7 @@ class ImportReader:
         """After the last record: what was gathered, and what was not recognised."""
         yield from self._end_of_file()
         for name, gathered in self._gathered.items():
-            for record in gathered.records():
-                if record.skipped:
-                    self.dropped.add(record.pointer, record.skipped)
-                else:
-                    yield from self._split_gathered(replace(record, format=name))
+            yield from self._given(name, gathered.records())
 
     def read(self, record: Record) -> Trajectory:
         return self.read_fields(record)[0]
@@ -130,10 +145,19 @@ class ImportReader:
                 if format.name not in self._gathered:
                     self._gathered[format.name] = format.gather(settings.MAX_RECORD_BYTES)
                 self._gathered[format.name].add(record)
+                yield from self._given(format.name, self._gathered[format.name].ready(record.source))
             else:
                 yield from self._divided(record, format)
         except InvalidRecord as error:
             yield Record(record.line, record.raw, pointer=record.pointer, error=error)
+
+    def _given(self, name: str, records: Iterable[Record]) -> Iterator[Record]:
+        """Of a gatherer. name: of its format."""
+        for record in records:
+            if record.skipped:
+                self.dropped.add(record.pointer, record.skipped)
+            else:
+                yield from self._split_gathered(replace(record, format=name))
 
     def _split_gathered(self, record: Record) -> Iterator[Record]:
         try:
@@ -156,7 +180,7 @@ class ImportReader:
 
     def _with_finite_numbers(self, record: Record) -> Record:
         """NaN and infinities are no JSON: null stands for them, and they are counted."""
-        if record.error is not None or _is_finite(record.document):
+        if record.error is not None or record.is_finite or _is_finite(record.document):
             return record
         return replace(record, document=self._finite(record.document, ""), is_edited=True)
 
@@ -180,6 +204,17 @@ class ImportReader:
         if self.format is None:
             self.format, self.detected = formats.detect(record.document), True
         return self.format
+
+
+def _decoded_text(record: Record) -> Record:
+    """A document that was encoded twice, so that it is a text of JSON: what the text holds."""
+    text = record.document
+    if not isinstance(text, str) or not text.lstrip().startswith(("{", "[")):
+        return record
+    try:
+        return replace(record, document=parse_json(text), is_edited=True)
+    except InvalidRecord:
+        return record
 
 
 def _source_path(format: formats.Format, path: str) -> str:

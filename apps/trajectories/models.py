@@ -8,7 +8,8 @@ from django.db.models import F
 from django.db.models.functions import MD5
 from django.utils import timezone
 
-from apps.accounts.models import Project, User
+from apps.accounts.models import Project, ServiceAccount, User
+from apps.accounts.project_numbers import ProjectNumberField
 from apps.core.jobs.job_queue import Job
 from apps.trajectories.fields import OrderedJSONField
 
@@ -38,6 +39,7 @@ class Trajectory(models.Model):
     earlier_content_hash: what dataset versions, reports and exports from before speakers were content name it by."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="trajectories")
+    number = ProjectNumberField()
     task = models.ForeignKey(Task, models.CASCADE, related_name="trajectories")
     external_id = models.CharField(max_length=200, blank=True)  # the source's own id (ATIF session_id)
     agent_name = models.CharField(max_length=200, blank=True)
@@ -52,14 +54,18 @@ class Trajectory(models.Model):
     outcome_reward = models.FloatField(null=True)
     success = models.BooleanField(null=True)
     metadata = models.JSONField(default=dict)
-    # Names of patterns.PATTERNS; null before patterns were detected.
+    # Names of patterns.PATTERNS, and of tools, as patterns.tool_names gives them; null before they were looked for.
     patterns = ArrayField(models.CharField(max_length=30), null=True)
+    tools = ArrayField(models.CharField(max_length=200), null=True)
+    failed_tools = ArrayField(models.CharField(max_length=200), null=True)
+    import_job = models.ForeignKey("Import", models.SET_NULL, null=True, related_name="trajectories")
     tags = ArrayField(models.CharField(max_length=60), default=list, db_default=[])
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         verbose_name_plural = "trajectories"
         constraints = [
+            models.UniqueConstraint(fields=["project", "number"], name="trajectory_number"),
             models.UniqueConstraint(
                 fields=["project", "identity"], condition=~models.Q(identity=""), name="trajectory_identity"
             ),
@@ -79,9 +85,11 @@ class Trajectory(models.Model):
                 name="trajectory_agent",
             ),
             models.Index(
-                fields=["project"], condition=models.Q(patterns__isnull=True), name="trajectory_unindexed"
+                fields=["project"], condition=models.Q(tools__isnull=True), name="trajectory_no_tools"
             ),
             GinIndex(fields=["patterns"], name="trajectory_patterns"),
+            GinIndex(fields=["tools"], name="trajectory_tools"),
+            GinIndex(fields=["failed_tools"], name="trajectory_failed_tools"),
             GinIndex(fields=["tags"], name="trajectory_tags"),
             GinIndex(fields=["metadata"], name="trajectory_metadata", opclasses=["jsonb_path_ops"]),
         ]
@@ -110,6 +118,49 @@ class TrajectoryFact(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.value:g}"
+
+
+class TrajectoryComment(models.Model):
+    """What a member wrote on the page of a trajectory, outside any campaign. step: a `step` index; None: on all of it.
+    sign: 1 praises, -1 blames. author: None when the account was deleted, or of a service account.
+    mentions: members that the text names with an @."""
+
+    MAX_LENGTH = 10_000  # characters
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="trajectory_comments")
+    trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="page_comments")
+    author = models.ForeignKey(User, models.SET_NULL, null=True, related_name="trajectory_comments")
+    service_account = models.ForeignKey(ServiceAccount, models.SET_NULL, null=True, related_name="+")
+    text = models.TextField()
+    step = models.PositiveIntegerField(null=True)
+    sign = models.SmallIntegerField(null=True)
+    mentions = models.ManyToManyField(User, related_name="mentioned_in")
+    created_at = models.DateTimeField(default=timezone.now)
+    edited_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=~models.Q(text=""), name="trajectory_comment_text"),
+            models.CheckConstraint(
+                condition=models.Q(sign=None) | models.Q(sign__in=[-1, 1]), name="trajectory_comment_sign"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["trajectory", "id"], name="trajectory_comment_place"),
+            models.Index(fields=["project", "-created_at", "-id"], name="trajectory_comment_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return self.text[:60]
+
+    @property
+    def pk_text(self) -> str:
+        """For ids in pages."""
+        return f"{self.pk}-"
+
+    @property
+    def author_name(self) -> str:
+        return str(self.author or self.service_account or "deleted account")
 
 
 class Step(models.Model):
@@ -197,16 +248,17 @@ class SavedMapping(models.Model):
         return self.name
 
 
-class SavedFilter(models.Model):
-    """query: of the explorer's address, as its form writes it."""
+class SavedView(models.Model):
+    """A filter that members of the project share under a name. query: as `TrajectoryFilter.query`."""
 
-    project = models.ForeignKey(Project, models.CASCADE, related_name="saved_filters")
+    project = models.ForeignKey(Project, models.CASCADE, related_name="saved_views")
     name = models.CharField(max_length=60)
-    query = models.CharField(max_length=2000)
+    query = models.TextField()
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["project", "name"], name="saved_filter_once")]
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="saved_view_once")]
         ordering = ["name"]
 
     def __str__(self) -> str:
@@ -274,6 +326,16 @@ class TraceSpan(models.Model):
         return f"span {self.name}"
 
 
+class ImportMasking(models.Model):
+    """What every import of the project masks; names of `masking.DETECTORS`."""
+
+    project = models.OneToOneField(Project, models.CASCADE, related_name="import_masking")
+    detectors = ArrayField(models.CharField(max_length=20), default=list)
+
+    def __str__(self) -> str:
+        return ", ".join(self.detectors)
+
+
 class Import(Job):
     """An uploaded file on its way into a project; bigger ones run on a worker."""
 
@@ -290,6 +352,8 @@ class Import(Job):
     rejected = models.JSONField(default=list)  # [{"line", "pointer", "message"}]
     dropped = models.JSONField(default=list)  # [{"path", "reason", "count"}]: fields in no trajectory
     kept = models.JSONField(default=list)  # the same of fields in `extra` or metadata only
+    mask = ArrayField(models.CharField(max_length=20), default=list)  # detectors chosen for it
+    masked = models.JSONField(null=True)  # {detector: count}; null: nothing was to be masked
 
     def __str__(self) -> str:
         return f"import {self.pk} of {self.filename}"

@@ -14,13 +14,14 @@ MAX_SPEAKER_STEPS = 100  # of each speaker that are listed
 WIDE, HIGH = 4, 40
 _MAX_QUERY_LENGTH = 500  # characters
 _CONTEXT_LENGTH = 60  # characters before and after a match
-_MAX_MARKS = 2000  # of a minimap; longer trajectories omit steps without a failure or note
+_MAX_BARS = 400  # of a chart of rewards
 
 
 @dataclass(frozen=True, slots=True)
 class StepMark:
     """A step in the minimap. action: its tools, or its first words. reward: of the step, else None.
-    note_count: how many notes are on it. speaker: who spoke, where the log names it."""
+    note_count: how many notes are on it. speaker: who spoke, where the log names it. first, last: of the steps that it
+    stands for, where these are several."""
 
     index: int
     source: str
@@ -29,6 +30,8 @@ class StepMark:
     reward: float | None
     note_count: int = 0
     speaker: str | None = None
+    first: int | None = None
+    last: int | None = None
 
 
 @dataclass(slots=True)
@@ -79,14 +82,14 @@ class TextMatch:
 
 
 def step_marks(steps: Sequence[Step], notes: Sequence[Note] = ()) -> list[StepMark]:
-    """In order; of more than 2,000 steps those with a failure or a note, and others at equal distances."""
+    """One for each step, in order."""
     note_counts = Counter(
         index
         for note in notes
         if note.first is not None and note.last is not None
         for index in range(note.first, min(note.last + 1, len(steps)))
     )
-    marks = [
+    return [
         StepMark(
             index,
             step.source,
@@ -98,8 +101,6 @@ def step_marks(steps: Sequence[Step], notes: Sequence[Note] = ()) -> list[StepMa
         )
         for index, step in enumerate(steps)
     ]
-    every = -(-len(marks) // _MAX_MARKS)
-    return [mark for mark in marks if mark.failed or mark.note_count or mark.index % every == 0]
 
 
 def speaker_steps(steps: Sequence[Step]) -> list[SpeakerSteps]:
@@ -114,12 +115,11 @@ def speaker_steps(steps: Sequence[Step]) -> list[SpeakerSteps]:
     return list(found.values())
 
 
-def reward_chart(steps: Sequence[Step]) -> RewardChart | None:
-    """The reward of each step, or None if no step has one other than 0."""
-    given = [(index, step.reward) for index, step in enumerate(steps) if step.reward is not None]
+def reward_chart(given: Sequence[tuple[int, float]]) -> RewardChart | None:
+    """given: the reward of each step that has one, by index. None if none has one other than 0."""
     if not any(reward for _, reward in given):
         return None
-    every = -(-len(given) // _MAX_MARKS)
+    every = -(-len(given) // _MAX_BARS)
     shown = [
         max(given[start : start + every], key=lambda entry: abs(entry[1]))
         for start in range(0, len(given), every)

@@ -28,6 +28,7 @@ _FAILED = TextPattern(
     r"|<returncode>\s*-?[1-9]"
     r"|\b(?:exit(?:ed with)? (?:code|status)|returncode|return code)[:=]?\s*-?[1-9]"
 )
+LONGEST_NAME, MOST_NAMES = 200, 500  # characters of a tool's name, and tools of a trajectory
 _WORDS = ("error", "failed", "failure")
 
 
@@ -39,7 +40,23 @@ def is_failed_result(result: ObservationResult) -> bool:
 
 
 def count_failures(step: Step) -> int:
-    return sum(is_failed_result(result) for result in step.observation)
+    return sum(map(is_failed_result, step.observation)) if step.observation else 0
+
+
+def tool_names(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
+    """Names of tools that were called, and of those with a failed call; each once, in order. Of very many the first."""
+    called: dict[str, None] = {}
+    failed: dict[str, None] = {}
+    for step in steps:
+        names = {call.id: call.name[:LONGEST_NAME] for call in step.tool_calls if call.id}
+        in_order = [call.name[:LONGEST_NAME] for call in step.tool_calls]
+        called.update(dict.fromkeys(in_order))
+        for place, result in enumerate(step.observation):
+            if not is_failed_result(result):
+                continue
+            by_place = in_order[place] if place < len(in_order) else in_order[-1] if in_order else ""
+            failed[names.get(result.call_id or "", by_place)] = None
+    return [name for name in called if name][:MOST_NAMES], [name for name in failed if name][:MOST_NAMES]
 
 
 def detect_patterns(steps: Sequence[Step]) -> list[str]:

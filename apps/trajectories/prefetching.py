@@ -1,6 +1,6 @@
 """Prefetching: a thread reads the next chunks of a file while the database writes this one."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from queue import Full, Queue
 from threading import Event, Thread
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ _QUEUE_SIZE = 2
 _POLL_SECONDS = 0.2  # seconds between checks for the end while the queue is full
 
 
-def prefetch(source: Iterator[T]) -> Generator[T]:
+def prefetch(source: Generator[T]) -> Generator[T]:
     """The same values in the same order, produced by a thread that is at most two values ahead; its errors are raised
     here. Close the generator to stop the thread: one that waits for input may outlive it, and does no harm.
     `source` must not use the database: connections belong to threads."""
@@ -26,7 +26,7 @@ def prefetch(source: Iterator[T]) -> Generator[T]:
         stopped.set()
 
 
-def _read(source: Iterator[Any], queue: Queue[tuple[bool, Any]], stopped: Event) -> None:
+def _read(source: Generator[Any], queue: Queue[tuple[bool, Any]], stopped: Event) -> None:
     """Puts (True, value) for each value, then (False, the error or None)."""
     error = None
     try:
@@ -35,6 +35,8 @@ def _read(source: Iterator[Any], queue: Queue[tuple[bool, Any]], stopped: Event)
                 return
     except BaseException as caught:  # raised again in the consumer
         error = caught
+    finally:
+        source.close()  # and what it holds, such as processes
     _put(queue, (False, error), stopped)
 
 

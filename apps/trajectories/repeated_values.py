@@ -5,7 +5,7 @@ sides; where the document has more of them, those count as read that stand at a 
 rest are read only if the trajectory has enough left for all of them, or for those under a key that texts usually have.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +16,7 @@ _USUAL = frozenset(
 _ROOT = 0
 Nodes = list[dict[str, Any]]
 Decode = Callable[[str, int], Any]  # a text and its depth in the document
+_Places = dict[tuple[int, str], int]  # how often a value stands at a path under a key
 
 
 class RepeatedValues:
@@ -29,9 +30,9 @@ class RepeatedValues:
     ) -> None:
         self._read, self._kept, self._kept_ids, self._decode = read, kept, kept_ids, decode
         self._paths: dict[tuple[int, str], int] = {}
-        self._votes: Counter[int] = Counter()
-        self._places: dict[Any, Counter[tuple[int, str]]] = {}
-        self._claimed: Counter[Any] = Counter()
+        self._votes: defaultdict[int, int] = defaultdict(int)
+        self._places: dict[Any, _Places] = {}
+        self._claimed: defaultdict[Any, int] = defaultdict(int)
         self.unclear: dict[
             Any, frozenset[int]
         ] = {}  # values that are there too often, and the paths where they are read
@@ -40,7 +41,7 @@ class RepeatedValues:
         self._visit(document, "", _ROOT, nodes, 0)
         short = {}
         for value, places in self._places.items():
-            if places.total() > self._left(value):
+            if sum(places.values()) > self._left(value):
                 short[value] = places
             else:
                 for (path, _), count in places.items():
@@ -63,9 +64,9 @@ class RepeatedValues:
         return path
 
     def _left(self, value: Any) -> int:
-        return self._read.get(value, 0) + self._kept.get(value, 0) - self._claimed[value]
+        return self._read.get(value, 0) + self._kept.get(value, 0) - self._claimed.get(value, 0)
 
-    def _read_paths(self, value: Any, places: Counter[tuple[int, str]]) -> frozenset[int]:
+    def _read_paths(self, value: Any, places: _Places) -> frozenset[int]:
         sure = {place for place in places if self._votes[place[0]] > 0}
         left = self._left(value) - sum(places[place] for place in sure)
         others = [place for place in places if place not in sure]
@@ -76,22 +77,36 @@ class RepeatedValues:
         return frozenset(path for path, _ in sure)
 
     def _visit(self, value: Any, key: str, path: int, nodes: Nodes, depth: int) -> None:
-        mark = next((node[""] for node in nodes if "" in node), None) if nodes else None
-        if mark is not None:
+        if nodes and (mark := next((node[""] for node in nodes if "" in node), None)) is not None:
             if mark[0] == "read":
                 self._claim(value, key)
-        elif isinstance(value, dict | list) and id(value) in self._kept_ids:
-            self._claim(value, key)
-        elif isinstance(value, dict):
-            for name, item in value.items():
-                below = [node[step] for node in nodes for step in (name, "*") if step and step in node]
-                self._visit(item, str(name), self._below(path, str(name)), below, depth + 1)
-        elif isinstance(value, list):
-            below = [node["*"] for node in nodes if "*" in node]
-            for item in value:
-                self._visit(item, key, self._below(path, "*"), below, depth + 1)
+        elif isinstance(value, dict | list):
+            if id(value) in self._kept_ids:
+                self._claim(value, key)
+            elif isinstance(value, dict):
+                self._visit_members(value, path, nodes, depth + 1)
+            elif value:
+                below = [node["*"] for node in nodes if "*" in node] if nodes else nodes
+                place = self._below(path, "*")
+                for item in value:
+                    self._visit(item, key, place, below, depth + 1)
         elif value is not None and value != "":
             self._leaf(value, key, path, depth)
+
+    def _visit_members(self, members: dict[Any, Any], path: int, nodes: Nodes, depth: int) -> None:
+        for key, item in members.items():
+            if item is None or item == "":
+                continue
+            name = str(key)
+            below = (
+                [node[step] for node in nodes for step in (key, "*") if step and step in node]
+                if nodes
+                else nodes
+            )
+            if isinstance(item, str) and not below:
+                self._leaf(item, name, self._below(path, name), depth)
+            else:
+                self._visit(item, name, self._below(path, name), below, depth)
 
     def _claim(self, value: Any, key: str) -> None:
         """Take what is below out of the count: the trajectory has it because of this value."""
@@ -115,7 +130,11 @@ class RepeatedValues:
         elif is_text and len(value) > SHORT:
             self._votes[path] += 1
         else:
-            self._places.setdefault(token, Counter())[path, key] += 1
+            places = self._places.get(token)
+            if places is None:
+                self._places[token] = {(path, key): 1}
+            else:
+                places[path, key] = places.get((path, key), 0) + 1
 
     def _below(self, path: int, name: str) -> int:
         return self._paths.setdefault((path, name), len(self._paths) + 1)

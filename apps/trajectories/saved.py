@@ -1,13 +1,16 @@
-"""What people save under a name: filters of the explorer, and mappings of fields for files of one shape."""
+"""Mappings of fields for files of one shape, saved under a name."""
 
 from django.db import transaction
 
 from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
-from apps.core.errors import DomainError, NotFound
+from apps.core.errors import DomainError
 from apps.trajectories import formats
 from apps.trajectories.formats.mapping import FieldMapping
-from apps.trajectories.models import SavedFilter, SavedMapping
+from apps.trajectories.models import SavedMapping
+from workers.errors import RewardError
+from workers.schema import parse_json
+from workers.schema.decode import require_object
 
 MAPPING = "mapping:"  # before the name of a saved mapping, where a format is named
 
@@ -36,20 +39,17 @@ def format_named(project: Project, name: str) -> formats.Format | None:
     return formats.by_mapping(FieldMapping(saved.paths))
 
 
-def save_filter(*, project: Project, name: str, query: str, by: User) -> SavedFilter:
-    """Keep a filter under a name; one of this name is replaced. Raises DomainError."""
-    if not query:
-        raise DomainError("There is no filter to save. Set a filter first.")
-    saved, _ = SavedFilter.objects.update_or_create(
-        project=project, name=name, defaults={"query": query, "created_by": by}
-    )
-    return saved
+def format_given(format: str, mapping: str) -> str | formats.Format:
+    """How an import over HTTP is read: by a format's name, or by `mapping`, a JSON object of paths by field.
 
-
-def delete_filter(*, project: Project, pk: int) -> SavedFilter:
-    """Raises NotFound."""
-    found = SavedFilter.objects.filter(project=project, pk=pk).first()
-    if found is None:
-        raise NotFound(f"There is no saved filter {pk} in this project.")
-    found.delete()
-    return found
+    Raises DomainError.
+    """
+    if not mapping:
+        return format
+    if format != formats.AUTO:
+        raise DomainError("format and mapping are both set; leave one of them out.")
+    try:
+        return formats.by_mapping(FieldMapping(require_object(parse_json(mapping))))
+    except RewardError as error:
+        place = f" (at {error.pointer})" if error.pointer else ""
+        raise DomainError(f"mapping{place}: {error.message}", pointer=error.pointer or None) from None

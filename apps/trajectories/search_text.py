@@ -17,10 +17,16 @@ _TERM = TextPattern(rf'(-?)"([^"]*)"?|([^{SPACE}]+)')
 
 def searchable_words(trajectory: Trajectory) -> str:
     """The text to index, with a space between words, so that paths and URLs are found by their parts."""
+    texts = [
+        text if len(text) <= _STEP else f"{text[: _STEP // 2]} {text[-_STEP // 2 :]}"
+        for text in _texts(trajectory)
+        if text
+    ]
+    if sum(map(len, texts)) <= _ALL:
+        return _BETWEEN_WORDS.sub(" ", " ".join(texts))
     pieces, left = [], _ALL
-    for text in _texts(trajectory):
-        short = text if len(text) <= _STEP else f"{text[: _STEP // 2]} {text[-_STEP // 2 :]}"
-        pieces.append(_BETWEEN_WORDS.sub(" ", short[:left]))
+    for text in texts:
+        pieces.append(_BETWEEN_WORDS.sub(" ", text[:left]))
         left -= len(pieces[-1])
         if left <= 0:
             break

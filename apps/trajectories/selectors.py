@@ -1,29 +1,22 @@
 """Shared queries of trajectories."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
 from itertools import islice
 
 from django.db import connection
-from django.db.models import Avg, Exists, F, OuterRef, Q, QuerySet, Subquery, Window
+from django.db.models import Avg, F, QuerySet, Subquery, Window
 from django.db.models.functions import RowNumber
 
 from apps.accounts.models import Project
-from apps.core.errors import DomainError, NotFound
-from apps.trajectories.fields import encode_json
+from apps.core.errors import NotFound
+from apps.trajectories.filter_queries import trajectory_facts
 from apps.trajectories.models import Step, Trace, Trajectory, TrajectoryFact
-from apps.trajectories.search_text import search_query
 from apps.trajectories.serialization import to_schema
 from workers import schema
-from workers.errors import InvalidRecord
-from workers.schema import clean
 
 __all__ = [
-    "JUDGED",
     "best_of_tasks",
     "fact_names",
-    "filter_trajectories",
     "iterate_trajectory_keys",
     "keys_by_external_id",
     "list_agents",
@@ -33,7 +26,6 @@ __all__ = [
     "require_trajectory",
     "to_schema",
 ]
-JUDGED = {"good": "Any good result", "bad": "Any bad result", "clean": "Evaluated, no bad results"}
 _AGENTS = """
     WITH RECURSIVE agents AS (
         (
@@ -154,60 +146,6 @@ def sub_agent_trajectories(trajectory: Trajectory, most: int = 50) -> list[Traje
     return list(rows.exclude(pk=trajectory.pk).order_by("pk")[:most])
 
 
-def filter_trajectories(
-    project: Project,
-    *,
-    text: str = "",
-    task: str = "",
-    agent: str = "",
-    version: str = "",
-    success: bool | None = None,
-    since: datetime | None = None,
-    pattern: str = "",
-    tag: str = "",
-    format: str = "",
-    steps_from: int | None = None,
-    steps_to: int | None = None,
-    reward_from: float | None = None,
-    reward_to: float | None = None,
-    metadata: str = "",
-    speaker: str = "",
-    fact: str = "",
-    judged: str = "",
-) -> QuerySet[Trajectory]:
-    """text: words in any step (texts.query_of). task: a task's id. agent, version: names. success: the outcome.
-    speaker: the name of one who speaks in a step.
-    since: when it was imported. pattern: a name of patterns.PATTERNS. steps, reward: from and up to, inclusive.
-    metadata: `key=value`. judged: one of JUDGED, by the fact of this name, or by any that is no judge's.
-
-    Raises DomainError."""
-    equal = {
-        "task__external_id": task,
-        "agent_name": agent,
-        "agent_version": version,
-        "source_format": format,
-        "step_count__gte": steps_from,
-        "step_count__lte": steps_to,
-        "outcome_reward__gte": reward_from,
-        "outcome_reward__lte": reward_to,
-        "success": success,
-        "created_at__gte": since,
-        "patterns__contains": [pattern] if pattern else "",
-        "tags__contains": [tag] if tag else "",
-        "search_text__words": search_query(text) if text.strip() else "",
-    }
-    rows = Trajectory.objects.filter(
-        project=project, **{name: value for name, value in equal.items() if value not in ("", None)}
-    )
-    if text.strip() and equal["search_text__words"] is None:
-        return rows.none()  # signs alone: no word is like them
-    if speaker:
-        rows = rows.filter(Exists(Step.objects.filter(trajectory=OuterRef("pk"), speaker=speaker)))
-    if fact or judged:
-        rows = _judged(rows, project, fact, judged)
-    return rows.filter(_metadata(metadata)) if metadata.strip() else rows
-
-
 def fact_names(project: Project) -> list[str]:
     """Of what is known about the project's trajectories."""
     rows = TrajectoryFact.objects.filter(project=project).order_by("name")
@@ -219,7 +157,7 @@ def best_of_tasks(rows: QuerySet[Trajectory], fact: str = "") -> QuerySet[Trajec
 
     fact: only by that of this name; without, by all but judges'.
     """
-    facts = _facts(fact).order_by()
+    facts = trajectory_facts(fact).order_by()
     mean = facts.values("trajectory").annotate(mean=Avg("value")).values("mean")
     ranked = rows.annotate(worth=Subquery(mean)).filter(worth__isnull=False)
     place = Window(RowNumber(), partition_by=F("task"), order_by=[F("worth").desc(), F("pk").desc()])
@@ -227,43 +165,14 @@ def best_of_tasks(rows: QuerySet[Trajectory], fact: str = "") -> QuerySet[Trajec
     return Trajectory.objects.filter(pk__in=list(best))
 
 
-def _judged(rows: QuerySet[Trajectory], project: Project, fact: str, judged: str) -> QuerySet[Trajectory]:
-    if judged and judged not in JUDGED:
-        raise DomainError(f"judged is {judged!r}; it must be one of {', '.join(JUDGED)}.")
-    facts = _facts(fact).filter(project=project)
-    if judged in ("good", "bad"):
-        side = {"value__gt": 0} if judged == "good" else {"value__lt": 0}
-        return rows.filter(Exists(facts.filter(**side)))
-    rows = rows.filter(Exists(facts))
-    return rows.exclude(Exists(facts.filter(value__lt=0))) if judged else rows
-
-
-def _facts(name: str) -> QuerySet[TrajectoryFact]:
-    facts = TrajectoryFact.objects.filter(trajectory=OuterRef("pk"))
-    return facts.filter(name=name) if name else facts.exclude(kind__startswith=TrajectoryFact.BY_JUDGE)
-
-
 def newest_traces(project: Project) -> QuerySet[Trace]:
     """A few of those that came lately."""
     return Trace.objects.filter(project=project).order_by("-last_at")[:5]
 
 
-def _metadata(text: str) -> Q:
-    key, sign, value = (part.strip() for part in text.partition("="))
-    if not (key and sign):
-        raise DomainError(f"metadata is {text!r}; it must be key=value, such as model=large.")
-    found = Q(metadata__contains={key: value})
-    try:
-        meant, _ = clean(json.loads(value))
-        encode_json(meant)
-    except (ValueError, RecursionError, InvalidRecord):  # no JSON, or numbers that no metadata has
-        return found
-    return found | Q(metadata__contains={key: meant})
-
-
 def unindexed_trajectories(project: Project) -> QuerySet[Trajectory]:
-    """Imported before words and patterns were looked for: they are written together."""
-    return Trajectory.objects.filter(project=project, patterns__isnull=True)
+    """Imported before words, patterns and names of tools were looked for: they are written together."""
+    return Trajectory.objects.filter(project=project, tools__isnull=True)
 
 
 def narrowed(rows: QuerySet[Trajectory], most: int) -> tuple[QuerySet[Trajectory], int]:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,12 +16,14 @@ from django.db.models import CharField, F, Func, QuerySet, Value
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.core.errors import DomainError
+from apps.core.storage.disk_map import DiskMap
 from apps.core.storage.unpacking import InputBounds
 from apps.trajectories import attachments, formats, patterns, search_text, writer
 from apps.trajectories.field_coverage import FieldCounts
-from apps.trajectories.formats.record import Record
+from apps.trajectories.import_chunks import CHUNK, prepared_chunks
 from apps.trajectories.import_reader import ImportReader, read_import_records
-from apps.trajectories.models import Trajectory, TrajectoryFact
+from apps.trajectories.masking import checked_detectors, mask_trajectory
+from apps.trajectories.models import ImportMasking, Trajectory, TrajectoryFact
 from apps.trajectories.prefetching import prefetch
 from apps.trajectories.saved import format_named
 from apps.trajectories.selectors import iterate_trajectory_keys, load_trajectories, unindexed_trajectories
@@ -31,9 +33,8 @@ from workers.errors import InvalidRecord
 OTHER_OUTCOME = (
     "the trajectory is there with another outcome, which is kept; `import_feedback` with outcomes changes it"
 )
-_CHUNK, _CHUNK_BYTES = 1000, 8 * 2**20  # trajectories, and bytes of documents, written at a time
 _MOST_ERRORS = 100  # after which a file is not read on: nothing of it will be imported
-_MOST_LISTED = 1000
+MOST_LISTED = 1000
 _FACTS = 5000  # written at a time
 _LONGEST_CLAIM = 200  # characters of a source that is answered
 
@@ -43,7 +44,8 @@ class ImportResult:
     """updated: duplicates that brought an outcome which was unknown. seen: see writer.copy_trajectories.
     rejected: [{"line", "pointer", "message"}], of at most 1000; rejected_count: of all. missing_attachments: sources
     `sha256:...` that name no attachment of the project, of at most 1000; they are kept as text. dropped, kept: fields
-    of the source that are in no trajectory, or only in `extra` and metadata (ImportReader)."""
+    of the source that are in no trajectory, or only in `extra` and metadata (ImportReader). masked: replacements by
+    detector; None where nothing was to be masked."""
 
     created: int = 0
     duplicates: int = 0
@@ -54,11 +56,12 @@ class ImportResult:
     missing_attachments: set[str] = field(default_factory=set)
     dropped: FieldCounts = field(default_factory=FieldCounts)
     kept: FieldCounts = field(default_factory=FieldCounts)
-    seen: Counter[str] = field(default_factory=Counter)
+    masked: Counter[str] | None = None
+    seen: DiskMap[int] = field(default_factory=DiskMap)
 
     def reject(self, line: int, error: InvalidRecord) -> None:
         self.rejected_count += 1
-        if len(self.rejected) < _MOST_LISTED:
+        if len(self.rejected) < MOST_LISTED:
             self.rejected.append({"line": line, "pointer": error.pointer, "message": error.message})
 
     def as_json(self) -> dict[str, Any]:
@@ -69,9 +72,11 @@ class ImportResult:
         }
         found |= {"rejected": self.rejected}
         found |= {"dropped": self.dropped.as_json(), "kept": self.kept.as_json()}
+        if self.masked is not None:
+            found["masked"] = dict(self.masked)
         if not self.missing_attachments:
             return found
-        return found | {"missing_attachments": sorted(self.missing_attachments)[:_MOST_LISTED]}
+        return found | {"missing_attachments": sorted(self.missing_attachments)}
 
 
 def import_trajectories(
@@ -84,89 +89,98 @@ def import_trajectories(
     progress: Callable[[int], None] = lambda done: None,
     first_line: int = 1,
     bounds: InputBounds | None = None,
+    import_id: int | None = None,
+    mask: Iterable[str] = (),
 ) -> ImportResult:
     """Bring in a file of trajectories. One bad record refuses all of it, unless `keep_good`: then chunks are kept.
 
     stream: a file, or the path of a folder. by: None is the command line. progress: called with the number of records
-    read so far. bounds: what the file may become; raises DomainError for more, and where the client left.
+    read so far. bounds: what the file may become; raises DomainError for more, and where the client left. import_id: of
+    the `Import` that it is. mask: detectors of what is masked, besides those of the project.
     """
-    reader = ImportReader(format_named(project, format) if isinstance(format, str) else format)
     result, done = ImportResult(), 0
-    bounds = bounds or InputBounds(owner=project.pk)
-    chunks = prefetch(_chunks(reader, read_import_records(stream, first_line=first_line, bounds=bounds)))
-    with closing(chunks), nullcontext() if keep_good else transaction.atomic():
-        for chunk in chunks:
-            for line, error in chunk.bad:
-                result.reject(line, error)
-            if keep_good or not result.rejected:
-                for name, good in chunk.good.items():
-                    _write(project, name, good, result)
-            done += chunk.read
+    read = read_into_project(
+        project=project,
+        stream=stream,
+        format=format,
+        keep_good=keep_good,
+        result=result,
+        first_line=first_line,
+        bounds=bounds,
+        import_id=import_id,
+        mask=mask,
+    )
+    with closing(read), nullcontext() if keep_good else transaction.atomic():
+        for count in read:
+            done += count
             progress(done)
-            bounds.check()
-            if not keep_good and result.rejected_count >= _MOST_ERRORS:
-                break
         if result.rejected and not keep_good:
             transaction.set_rollback(True)
             result.created = result.duplicates = result.updated = 0
             result.missing_attachments.clear()
-        result.dropped.add_all(reader.dropped)
-        result.kept.add_all(reader.kept)
-        result.format = reader.format.name if reader.format else None
         if result.created:
-            data = {"created": result.created, "format": result.format}
+            data: dict[str, Any] = {"created": result.created, "format": result.format}
+            data |= {} if result.masked is None else {"masked": dict(result.masked)}
             record_audit(project=project, actor=by, verb="trajectories.imported", data=data)
     if not done:
         raise DomainError("The file has no records.")
     return result
 
 
-@dataclass(slots=True)
-class _Chunk:
-    """good: by the name of their format. read: how many records it was made of."""
+def read_into_project(
+    *,
+    project: Project,
+    stream: BinaryIO | Path,
+    format: str | formats.Format,
+    keep_good: bool,
+    result: ImportResult,
+    first_line: int = 1,
+    bounds: InputBounds | None = None,
+    mask: Iterable[str] = (),
+    on_written: Callable[[list[int]], object] = lambda keys: None,
+    import_id: int | None = None,
+) -> Generator[int]:
+    """Write the trajectories of a stream chunk by chunk, in the caller's transaction; how many records each chunk had.
 
-    good: dict[str, list[writer.PreparedTrajectory]] = field(default_factory=dict)
-    bad: list[tuple[int, InvalidRecord]] = field(default_factory=list)
-    read: int = 0
-    size: int = 0
-
-    @property
-    def is_full(self) -> bool:
-        return max(self.read, sum(map(len, self.good.values()))) >= _CHUNK or self.size >= _CHUNK_BYTES
-
-    def add(self, reader: ImportReader, part: Record) -> None:
-        try:
-            prepared = reader.prepare(part)
-        except InvalidRecord as error:
-            self.bad.append((part.line, error))
-        else:
-            self.good.setdefault(reader.format_name(part), []).append(prepared)
-
-
-def _chunks(reader: ImportReader, records: Iterable[Record]) -> Iterator[_Chunk]:
-    chunk = _Chunk()
-    for record in records:
-        chunk.read += 1
-        chunk.size += len(record.raw)
-        for part in reader.parts(record):
-            chunk.add(reader, part)
-        if chunk.is_full:
-            yield chunk
-            chunk = _Chunk()
-    for part in reader.rest():
-        chunk.size += len(part.raw)
-        chunk.add(reader, part)
-        if chunk.is_full:
-            yield chunk
-            chunk = _Chunk()
-    if chunk.read or chunk.good or chunk.bad:
-        yield chunk
+    on_written: called with the keys of trajectories, new or there.
+    """
+    reader = ImportReader(format_named(project, format) if isinstance(format, str) else format)
+    reader.detectors = detectors_of(project, mask)
+    if reader.detectors and result.masked is None:
+        result.masked = Counter()
+    bounds = bounds or InputBounds(owner=project.pk)
+    records = read_import_records(stream, first_line=first_line, bounds=bounds)
+    chunks = prefetch(prepared_chunks(reader, records))
+    with closing(chunks):
+        for chunk in chunks:
+            for line, error in chunk.bad:
+                result.reject(line, error)
+            if keep_good or not result.rejected:
+                for name, good in chunk.good.items():
+                    on_written(_write(project, name, good, result, import_id))
+            result.dropped.add_all(chunk.dropped)
+            result.kept.add_all(chunk.kept)
+            if result.masked is not None:
+                result.masked += chunk.masked
+            yield chunk.read
+            bounds.check()
+            if not keep_good and result.rejected_count >= _MOST_ERRORS:
+                break
+    result.dropped.add_all(reader.dropped)
+    result.kept.add_all(reader.kept)
+    result.format = reader.format.name if reader.format else None
 
 
 def _write(
-    project: Project, source_format: str, good: list[writer.PreparedTrajectory], result: ImportResult
-) -> None:
-    written = store_prepared(project=project, source_format=source_format, prepared=good, seen=result.seen)
+    project: Project,
+    source_format: str,
+    good: list[writer.PreparedTrajectory],
+    result: ImportResult,
+    import_id: int | None,
+) -> list[int]:
+    written = store_prepared(
+        project=project, source_format=source_format, prepared=good, seen=result.seen, import_id=import_id
+    )
     result.created += written.created
     result.duplicates += len(good) - written.created
     result.updated += written.updated
@@ -174,7 +188,9 @@ def _write(
         result.dropped.add("", OTHER_OUTCOME, written.conflicts)
     if claims := {claim for record in good for claim in record.claims}:
         missing = attachments.missing_claims(project, claims)
-        result.missing_attachments |= {claim[:_LONGEST_CLAIM] for claim in missing}
+        room = MOST_LISTED - len(result.missing_attachments)
+        result.missing_attachments |= {claim[:_LONGEST_CLAIM] for claim in sorted(missing)[: max(room, 0)]}
+    return written.keys
 
 
 @transaction.atomic
@@ -183,10 +199,12 @@ def store_prepared(
     project: Project,
     source_format: str,
     prepared: Sequence[writer.PreparedTrajectory],
-    seen: Counter[str] | None = None,
+    seen: DiskMap[int] | None = None,
+    import_id: int | None = None,
 ) -> writer.WrittenTrajectories:
     """seen: of the chunks of the same file before."""
-    return writer.copy_trajectories(project, source_format, prepared, Counter() if seen is None else seen)
+    counts: DiskMap[int] = DiskMap() if seen is None else seen
+    return writer.copy_trajectories(project, source_format, prepared, counts, import_id)
 
 
 @transaction.atomic
@@ -203,20 +221,37 @@ def store_trajectories(
     """
     compressor = zstandard.ZstdCompressor(level=3)
     keys: list[int] = []
-    for start in range(0, len(trajectories), _CHUNK):
+    if detectors := detectors_of(project):
+        trajectories, documents = [mask_trajectory(each, detectors)[0] for each in trajectories], None
+    for start in range(0, len(trajectories), CHUNK):
         chunk = [
             writer.prepare_trajectory(
                 trajectory, documents[start + index] if documents else _document(trajectory), compressor
             )
-            for index, trajectory in enumerate(trajectories[start : start + _CHUNK])
+            for index, trajectory in enumerate(trajectories[start : start + CHUNK])
         ]
         keys += writer.copy_by_content(project, source_format, chunk)
     return keys
 
 
+def detectors_of(project: Project, chosen: Iterable[str] = ()) -> tuple[str, ...]:
+    """What is masked in an import: what the project masks always, and what is chosen for this one."""
+    row = ImportMasking.objects.filter(project=project).first()
+    return checked_detectors({*chosen, *(row.detectors if row else ())})
+
+
+@transaction.atomic
+def set_masking(*, project: Project, detectors: Iterable[str], by: User | ApiKey | None) -> tuple[str, ...]:
+    """Mask these in every import of the project from now on; what is stored stays as it is."""
+    names = checked_detectors(detectors)
+    ImportMasking.objects.update_or_create(project=project, defaults={"detectors": list(names)})
+    record_audit(project=project, actor=by, verb="masking.changed", data={"detectors": list(names)})
+    return names
+
+
 @transaction.atomic
 def tag_trajectories(
-    *, project: Project, rows: QuerySet[Trajectory], tag: str, remove: bool = False, by: User | None
+    *, project: Project, rows: QuerySet[Trajectory], tag: str, remove: bool = False, by: User | ApiKey | None
 ) -> int:
     """Give `rows` of the project the tag, or take it away; how many were changed."""
     if remove:
@@ -256,7 +291,10 @@ def index_trajectories(project: Project, progress: Callable[[int], None] = lambd
         found = load_trajectories(keys)
         with transaction.atomic():
             for key, trajectory in found.items():
-                Trajectory.objects.filter(pk=key).update(patterns=patterns.detect_patterns(trajectory.steps))
+                tools, failed = patterns.tool_names(trajectory.steps)
+                Trajectory.objects.filter(pk=key).update(
+                    patterns=patterns.detect_patterns(trajectory.steps), tools=tools, failed_tools=failed
+                )
             writer.write_search_words(
                 [(key, search_text.searchable_words(trajectory)) for key, trajectory in found.items()]
             )

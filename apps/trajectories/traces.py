@@ -151,7 +151,8 @@ def _receive(project: Project, name: str, spans: list[otel.Span], result: Receiv
 @transaction.atomic
 def _collect_one(project: Project | None) -> bool:
     due = Trace.objects.select_for_update(skip_locked=True, of=("self",)).select_related("project")
-    due = due.filter(look_at__lte=timezone.now(), **({"project": project} if project else {}))
+    due = due.filter(look_at__lte=timezone.now(), project__archived_at=None)
+    due = due.filter(project=project) if project else due
     trace = due.order_by("look_at").first()
     if trace is None:
         return False
@@ -182,6 +183,7 @@ def _put_together(trace: Trace) -> tuple[int, str, bool]:
     """How many trajectories it is, why it is none or not all, and whether it follows a convention that is not read."""
     spans = [decoded(row) for row in trace.spans.order_by("pk")]
     reader, good, bad = ImportReader(formats.FORMATS["otel"]), [], []
+    reader.detectors = services.detectors_of(trace.project)
     for run in otel.group_by_agent(spans):
         try:
             good.append(reader.prepare(Record(1, encoded(run), run)))

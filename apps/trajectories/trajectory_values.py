@@ -1,6 +1,6 @@
 """The values of a trajectory, in which `field_coverage` looks for those of the document it was read from."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -18,8 +18,8 @@ class TrajectoryValues:
     short texts that are kept, both."""
 
     def __init__(self) -> None:
-        self.read: Counter[Any] = Counter()
-        self.kept: Counter[Any] = Counter()
+        self.read: defaultdict[Any, int] = defaultdict(int)
+        self.kept: defaultdict[Any, int] = defaultdict(int)
         self.kept_ids: set[int] = set()
         self._texts: dict[str, str] = {}
         self._lines: frozenset[str] | None = None
@@ -106,7 +106,8 @@ class TrajectoryValues:
 
     def _keep(self, value: Any) -> None:
         """With its containers as they are: the document's own."""
-        self._collect_kept(value, "", self.kept_ids)
+        if value:
+            self._collect_kept(value, "", self.kept_ids)
 
     def _collect_kept(self, value: Any, key: str, ids: set[int] | None = None) -> None:
         if isinstance(value, str):

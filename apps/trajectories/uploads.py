@@ -26,6 +26,7 @@ from apps.trajectories import formats, services
 from apps.trajectories.formats.mapping import FieldMapping
 from apps.trajectories.formats.record import Record
 from apps.trajectories.import_reader import ImportReader, read_import_records
+from apps.trajectories.masking import checked_detectors
 from apps.trajectories.models import Import
 from workers import schema
 from workers.errors import InvalidRecord, RewardError
@@ -153,7 +154,9 @@ def signed_upload(project: Project, token: str) -> SignedUpload:
 
 
 @transaction.atomic
-def start_import(*, project: Project, token: str, keep_good: bool, by: User) -> Import:
+def start_import(
+    *, project: Project, token: str, keep_good: bool, by: User, mask: Sequence[str] = ()
+) -> Import:
     """Import a confirmed upload: immediately if it is small, otherwise by a worker."""
     upload = signed_upload(project, token)
     started = Import.objects.filter(project=project, file=upload.file).first()
@@ -168,6 +171,7 @@ def start_import(*, project: Project, token: str, keep_good: bool, by: User) -> 
         format=upload.format,
         mapping=upload.paths,
         keep_good=keep_good,
+        mask=list(checked_detectors(mask)),
     )
     if upload.is_all:
         job.attempt, job.state, job.started_at = 1, JobState.RUNNING, timezone.now()
@@ -210,6 +214,8 @@ def _import(job: Import, report: Callable[[int], None]) -> services.ImportResult
             keep_good=job.keep_good,
             by=job.uploaded_by,
             progress=report,
+            import_id=job.pk,
+            mask=job.mask,
         )
 
 
@@ -218,6 +224,8 @@ def _settle(job: Import, result: services.ImportResult) -> None:
     error = f"{result.rejected_count} records are invalid, so nothing was imported." if refused else ""
     counts = {"created": result.created, "duplicates": result.duplicates, "rejected": result.rejected}
     counts |= {"updated": result.updated, "dropped": result.dropped.as_json(), "kept": result.kept.as_json()}
+    if result.masked is not None:
+        counts["masked"] = dict(result.masked)
     if not job.created and result.format:
         counts["format"] = result.format
     job_queue.finish(job, JobState.FAILED if refused else JobState.SUCCEEDED, error=error, **counts)

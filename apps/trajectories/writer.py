@@ -9,7 +9,6 @@ same file neither collide nor deadlock. Cost per row does not depend on the rows
 sequences in bulk, and what is already there is found by one indexed query per chunk.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -20,16 +19,18 @@ from django.db import connection
 from django.utils import timezone
 
 from apps.accounts.models import Project
+from apps.accounts.project_numbers import take_numbers
+from apps.core.storage.disk_map import DiskMap
 from apps.trajectories import attachments, patterns, search_text, serialization
 from apps.trajectories.fields import encode_json
 from apps.trajectories.models import Document, Step, Task, Trajectory
 from workers import schema
-from workers.schema.patterns import TextPattern
 
 _LOCK = 0x7472616A  # advisory lock class: writers of a project's trajectories
 _TRAJECTORY = (
-    "id, project_id, task_id, source_format, content_hash, identity, created_at, external_id, agent_name,"
-    " agent_version, step_count, agent_step_count, token_count, outcome_reward, success, metadata, patterns"
+    "id, number, project_id, task_id, source_format, import_job_id, content_hash, identity, created_at,"
+    " external_id, agent_name, agent_version, step_count, agent_step_count, token_count, outcome_reward, success,"
+    " metadata, patterns, tools, failed_tools"
 )
 _STEP = (
     "trajectory_id, index, agent_step, source, speaker, message, reasoning, tool_calls, observation, features,"
@@ -43,7 +44,7 @@ _EQUAL = (
 )
 _OWN = "SELECT id, content_hash FROM trajectories_trajectory WHERE project_id = %s AND id = ANY(%s)"  # of an export
 _UNNAMED = "unknown"  # what ATIF has where there is no agent or version
-_OWN_KEY = TextPattern(r"(?:.*\()?([0-9]{1,18})\)?")
+_LONGEST_KEY = 18  # digits
 _WORDS = (
     "INSERT INTO trajectories_searchtext (trajectory_id, words)"
     " SELECT key, to_tsvector(%s::regconfig, words) FROM unnest(%s::bigint[], %s::text[]) AS new (key, words)"
@@ -55,8 +56,8 @@ _TASK = "id, project_id, external_id, instruction, reference, metadata"
 
 @dataclass(frozen=True, slots=True)
 class PreparedTrajectory:
-    """A trajectory ready to be written. fields: of its row after the task's key, up to patterns. source: task id, the
-    source's own id, agent, version. words: for full-text search. claims: sources in the form of attachment names.
+    """A trajectory ready to be written. fields: of its row after the task's key, up to failed tools. source: task id,
+    the source's own id, agent, version. words: for full-text search. claims: sources in the form of attachment names.
 
     Nothing of it is a container of containers, so that a chunk costs the garbage collector little.
     """
@@ -97,6 +98,7 @@ def prepare_trajectory(
             trajectory.success,
             encode_json(trajectory.metadata),
             patterns.detect_patterns(trajectory.steps),
+            *patterns.tool_names(trajectory.steps),
         ),
         content_hash=trajectory.content_hash,
         source=(
@@ -127,9 +129,14 @@ class WrittenTrajectories:
 
 
 def copy_trajectories(
-    project: Project, source_format: str, chunk: Sequence[PreparedTrajectory], seen: Counter[str]
+    project: Project,
+    source_format: str,
+    chunk: Sequence[PreparedTrajectory],
+    seen: DiskMap[int],
+    import_id: int | None = None,
 ) -> WrittenTrajectories:
-    """Write new trajectories in the caller's transaction. seen: counts those of the file so far, for its chunks."""
+    """Write new trajectories in the caller's transaction. seen: counts those of the file so far, for its chunks.
+    import_id: of the `Import` that creates them."""
     identities = [_identity_in_file(trajectory, seen) for trajectory in chunk]
     keys = _keys_there(project, _THERE, identities)
     keys |= _exported_keys(project, zip(identities, chunk, strict=True), keys)
@@ -141,7 +148,7 @@ def copy_trajectories(
     }
     new = dict(reversed(new.items()))
     if new:
-        keys |= _copy(project, source_format, new)
+        keys |= _copy(project, source_format, new, import_id)
     result = WrittenTrajectories([keys[identity] for identity in identities], len(new))
     known = [
         (keys[identity], trajectory)
@@ -169,12 +176,12 @@ def identity_of(trajectory: PreparedTrajectory, ordinal: int) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _identity_in_file(trajectory: PreparedTrajectory, seen: Counter[str]) -> str:
+def _identity_in_file(trajectory: PreparedTrajectory, seen: DiskMap[int]) -> str:
     first = identity_of(trajectory, 0)
     if trajectory.source[1]:
         return first
-    ordinal = seen[first]
-    seen[first] += 1
+    ordinal = seen.get(first) or 0
+    seen[first] = ordinal + 1
     return identity_of(trajectory, ordinal) if ordinal else first
 
 
@@ -191,14 +198,21 @@ def _exported_keys(
     """Rows that the documents are exports of: those without a source id are exported under their key."""
     wanted = {}
     for identity, trajectory in named:
-        if identity not in known and (match := _OWN_KEY.fullmatch(trajectory.source[1])):
-            wanted[identity] = (int(match[1]), trajectory.content_hash)
+        key = _own_key(trajectory.source[1])
+        if key is not None and identity not in known:
+            wanted[identity] = (key, trajectory.content_hash)
     if not wanted:
         return {}
     with connection.cursor() as cursor:
         cursor.execute(_OWN, [project.pk, [key for key, _ in wanted.values()]])
         rows = dict(cursor.fetchall())
     return {identity: key for identity, (key, digest) in wanted.items() if rows.get(key) == digest}
+
+
+def _own_key(source_id: str) -> int | None:
+    """Of an id that is a key, or ends with one in parentheses."""
+    digits = source_id.rpartition("(")[2].removesuffix(")")
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= _LONGEST_KEY else None
 
 
 def _fill_outcomes(known: list[tuple[int, PreparedTrajectory]], result: WrittenTrajectories) -> None:
@@ -232,12 +246,15 @@ def write_search_words(words: Sequence[tuple[int, str]]) -> None:
         )
 
 
-def _copy(project: Project, source_format: str, new: dict[str, PreparedTrajectory]) -> dict[str, int]:
+def _copy(
+    project: Project, source_format: str, new: dict[str, PreparedTrajectory], import_id: int | None = None
+) -> dict[str, int]:
     """Keys by identity."""
     chunk = list(new.values())
     tasks = _tasks(project, [trajectory.task for trajectory in chunk])
     attachments.store_attachments(project, [blob for trajectory in chunk for blob in trajectory.blobs])
     keyed = list(zip(_next_keys(Trajectory, len(chunk)), chunk, strict=True))
+    numbers = take_numbers(project.pk, Trajectory._meta.db_table, len(chunk))
     identities = list(new)
     now = timezone.now()
     _copy_rows(
@@ -246,15 +263,17 @@ def _copy(project: Project, source_format: str, new: dict[str, PreparedTrajector
         (
             (
                 key,
+                number,
                 project.pk,
                 tasks[prepared.task.id],
                 source_format,
+                import_id,
                 prepared.content_hash,
                 identity,
                 now,
                 *prepared.fields,
             )
-            for identity, (key, prepared) in zip(identities, keyed, strict=True)
+            for identity, number, (key, prepared) in zip(identities, numbers, keyed, strict=True)
         ),
     )
     write_search_words([(key, prepared.words) for key, prepared in keyed])

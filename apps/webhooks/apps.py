@@ -11,7 +11,8 @@ class WebhooksConfig(AppConfig):
     def ready(self) -> None:
         from apps.core.jobs import periodic
         from apps.core.storage import encryption
-        from apps.webhooks.services import forget_old, nudge_due
+        from apps.inbox import job_notices
+        from apps.webhooks.services import announce_job, forget_old, nudge_due
 
         encryption.register(
             encryption.EncryptedField(
@@ -22,5 +23,15 @@ class WebhooksConfig(AppConfig):
                 ),
             )
         )
+        encryption.register(
+            encryption.EncryptedField(
+                "webhooks.Webhook",
+                "address",
+                lambda row: (
+                    f"the address of the chat webhook of {row.project.slug} at {row.host}: remove it and add it again"
+                ),
+            )
+        )
+        job_notices.LISTENERS.append(announce_job)
         periodic.register("send webhooks", NUDGE_EVERY_SECONDS, nudge_due)
         periodic.register("forget old webhook messages", FORGET_EVERY_SECONDS, forget_old)

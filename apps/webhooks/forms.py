@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from apps.webhooks.models import LONGEST_URL, WebhookEvent
+from apps.webhooks.models import LONGEST_URL, MessageFormat, WebhookEvent
 
 
 class WebhookForm(forms.Form):
@@ -13,6 +13,12 @@ class WebhookForm(forms.Form):
         max_length=LONGEST_URL,
         assume_scheme="https",
         widget=forms.URLInput(attrs={"class": "form-control", "placeholder": "https://example.org/hooks"}),
+    )
+    message_format = forms.ChoiceField(
+        label="Format",
+        choices=MessageFormat.choices,
+        widget=forms.Select(attrs={"class": "form-select"}),
+        help_text="A chat message has the names of jobs and campaigns and a link, no text of trajectories.",
     )
     events = forms.MultipleChoiceField(
         label="Events",
@@ -23,5 +29,6 @@ class WebhookForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["message_format"].required = False
         if self.is_bound and self.errors.get("url"):
             self.fields["url"].widget.attrs["class"] += " is-invalid"

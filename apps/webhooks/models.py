@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
 from apps.accounts.models import Project, User
 from apps.core.storage.encryption import LOST
@@ -16,9 +17,28 @@ class WebhookEvent(models.TextChoices):
     RUN_FINISHED = "run.finished", "A training run ended"
     CAMPAIGN_DONE = "campaign.done", "A campaign is complete"
     ALERT_RAISED = "alert.raised", "Something needs a person"
+    JOB_FINISHED = (
+        "job.finished",
+        "Another job ended (import, export, freeze, judge run, bulk job, induction)",
+    )
+    ITEMS_ASSIGNED = "items.assigned", "Items were assigned to an annotator"
+
+
+class MessageFormat(models.TextChoices):
+    STANDARD = "standard", "Standard Webhooks (signed JSON)"
+    SLACK = "slack", "Slack (a chat message; also Mattermost, Rocket.Chat and Discord with /slack)"
 
 
 LONGEST_URL = 2000
+
+
+def marked_host(url: str) -> str:
+    """What is kept in the open of an address that is a secret."""
+    parts = urlsplit(url)
+    mark = salted_hmac("apps.webhooks.address", url, algorithm="sha256").hexdigest()[:16]
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/#{mark}"
+
+
 TEST = "test"  # what the button sends; never subscribed to
 
 
@@ -28,12 +48,15 @@ def new_salt() -> str:
 
 
 class Webhook(models.Model):
-    """secret: what its messages are signed by, encrypted."""
+    """secret: what its messages are signed by, encrypted. A chat tool reads no signature: its URL is the secret, so
+    `address` has it, encrypted, and `url` only its host and a mark that tells two of them apart."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="webhooks")
     url = models.CharField(max_length=LONGEST_URL)
     events = ArrayField(models.CharField(max_length=30))
+    format = models.CharField(max_length=10, choices=MessageFormat, default=MessageFormat.STANDARD)
     secret = models.TextField()
+    address = models.TextField(default="")  # empty where `url` is the address
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -41,11 +64,16 @@ class Webhook(models.Model):
         constraints = [models.UniqueConstraint(fields=["project", "url"], name="webhook_once")]
 
     def __str__(self) -> str:
-        return self.url
+        return self.shown_url
 
     @property
     def is_secret_lost(self) -> bool:
-        return self.secret == LOST
+        return LOST in (self.secret, self.address)
+
+    @property
+    def shown_url(self) -> str:
+        """For pages and the API."""
+        return f"{self.url.partition('#')[0]}…" if self.address else self.url
 
     @property
     def host(self) -> str:

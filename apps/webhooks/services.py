@@ -22,13 +22,25 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from apps.accounts.models import ApiKey, Project, User
+from apps.accounts.models import ApiKey, Project, Role, User
 from apps.accounts.services import record_audit
 from apps.core.errors import Conflict, DomainError
 from apps.core.http import outgoing
 from apps.core.jobs import job_queue, shutdown
 from apps.core.storage.encryption import decrypted, encrypted, is_readable
-from apps.webhooks.models import LONGEST_URL, TEST, Delivery, Webhook, WebhookEvent
+from apps.inbox.job_notices import EndedJob
+from apps.inbox.models import NotificationEvent
+from apps.inbox.services import notify_role
+from apps.webhooks.chat_messages import slack_message
+from apps.webhooks.models import (
+    LONGEST_URL,
+    TEST,
+    Delivery,
+    MessageFormat,
+    Webhook,
+    WebhookEvent,
+    marked_host,
+)
 
 log = logging.getLogger(__name__)
 
@@ -45,14 +57,27 @@ _CLAIM = timedelta(minutes=2)
 
 
 @transaction.atomic
-def add_webhook(*, project: Project, url: str, events: Iterable[str], by: By) -> tuple[Webhook, str]:
-    """The webhook and its secret. Raises DomainError for an address that may not be called."""
+def add_webhook(
+    *,
+    project: Project,
+    url: str,
+    events: Iterable[str],
+    by: By,
+    message_format: str = MessageFormat.STANDARD,
+) -> tuple[Webhook, str]:
+    """The webhook and its secret, which is empty for a chat tool. Raises DomainError for an address that may not be
+    called."""
     if len(url) > LONGEST_URL:
         raise DomainError(f"An address has at most {LONGEST_URL} characters.", pointer="/url")
     try:
         outgoing.check_url(url)
     except DomainError as error:
         raise DomainError(error.message, pointer="/url") from error
+    if message_format not in MessageFormat.values:
+        raise DomainError(
+            f"There is no format {message_format!r}; there are {', '.join(MessageFormat.values)}.",
+            pointer="/format",
+        )
     chosen = sorted(set(events))
     if not chosen:
         raise DomainError(f"Name the events: {', '.join(WebhookEvent.values)}.", pointer="/events")
@@ -63,23 +88,27 @@ def add_webhook(*, project: Project, url: str, events: Iterable[str], by: By) ->
             pointer="/events",
         )
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-    if Webhook.objects.filter(project=project, url=url).exists():
+    is_chat = message_format == MessageFormat.SLACK
+    # An address that was given in the other format is found as well.
+    if Webhook.objects.filter(project=project, url__in=[url, marked_host(url)]).exists():
         raise Conflict(
-            f"{url} already receives events; remove it first to choose other events.", pointer="/url"
+            "This URL already receives events; remove it first to choose other events.", pointer="/url"
         )
     if Webhook.objects.filter(project=project).count() >= MOST_WEBHOOKS:
         raise Conflict(f"A project has up to {MOST_WEBHOOKS} webhooks; remove one first.")
     webhook = Webhook.objects.create(
         project=project,
-        url=url,
+        url=marked_host(url) if is_chat else url,
+        address=encrypted(url) if is_chat else "",
         events=chosen,
-        secret=encrypted(_fresh_secret()),
+        format=message_format,
+        secret="" if is_chat else encrypted(_fresh_secret()),
         created_by=by if isinstance(by, User) else None,
     )
     record_audit(
         project=project, actor=by, verb="webhook.added", target=webhook.host, data={"events": chosen}
     )
-    return webhook, secret_of(webhook)
+    return webhook, "" if is_chat else secret_of(webhook)
 
 
 @transaction.atomic
@@ -91,7 +120,11 @@ def remove_webhook(*, webhook: Webhook, by: By) -> None:
 
 @transaction.atomic
 def new_secret(*, webhook: Webhook, by: By) -> str:
-    """Another secret from the next message on; the one before signs nothing more."""
+    """Another secret from the next message on; the one before signs nothing more. Raises Conflict for a chat tool."""
+    if webhook.format == MessageFormat.SLACK:
+        raise Conflict(
+            "Chat messages are not signed; to replace the URL, remove the webhook and add the new one."
+        )
     webhook.secret = encrypted(_fresh_secret())
     webhook.save(update_fields=["secret"])
     record_audit(project=webhook.project, actor=by, verb="webhook.secret_changed", target=webhook.host)
@@ -106,6 +139,18 @@ def secret_of(webhook: Webhook) -> str:
             "Create a new secret on the page Webhooks and give it to the receiver."
         )
     return decrypted(webhook.secret)
+
+
+def address_of(webhook: Webhook) -> str:
+    """Where its messages go. Raises DomainError where it cannot be read any more."""
+    if not webhook.address:
+        return webhook.url
+    if not is_readable(webhook.address):
+        raise DomainError(
+            "The URL was not part of the backup, or was encrypted under another key, so nothing is sent. Remove the "
+            "webhook on the page Webhooks and add it again."
+        )
+    return decrypted(webhook.address)
 
 
 def _fresh_secret() -> str:
@@ -130,6 +175,23 @@ def announce(project: Project, event: WebhookEvent, data: dict[str, Any], *, pat
 def alert(project: Project, *, name: str, detail: str, path: str, **more: Any) -> None:
     """Something needs a person. name: `noun.verb`. detail: a sentence. path: the page that shows it."""
     announce(project, WebhookEvent.ALERT_RAISED, {"alert": name, "detail": detail, **more}, path=path)
+    notify_role(
+        project=project,
+        least_role=Role.RESEARCHER,
+        event=NotificationEvent.ALERT_RAISED,
+        key=f"alert:{uuid.uuid4()}",
+        title=detail,
+        path=path,
+    )
+
+
+def announce_job(ended: EndedJob) -> None:
+    """A job that ended, within the transaction that ends it. Training runs have an event of their own."""
+    if ended.key.startswith("training.trainingrun:"):
+        return
+    state = "succeeded" if ended.succeeded else "failed"
+    data = {"job": ended.notice.name, "state": state, "error": ended.error or None}
+    announce(ended.notice.project, WebhookEvent.JOB_FINISHED, data, path=ended.notice.path)
 
 
 @transaction.atomic
@@ -216,21 +278,27 @@ def _wait_after(attempts: int) -> timedelta | None:
 
 
 def _post(delivery: Delivery) -> int:
-    body = json.dumps(
-        {"type": delivery.type, "timestamp": delivery.created_at.isoformat(), "data": delivery.data}
+    headers = {"Content-Type": "application/json", "User-Agent": "touchstone"}
+    if delivery.webhook.format == MessageFormat.SLACK:
+        body = json.dumps(slack_message(delivery.type, delivery.data))
+    else:
+        body = json.dumps(
+            {"type": delivery.type, "timestamp": delivery.created_at.isoformat(), "data": delivery.data}
+        )
+        headers |= _signing_headers(delivery, body)
+    reply = outgoing.request(
+        "POST", address_of(delivery.webhook), body=body.encode(), headers=headers, limits=_LIMITS
     )
+    return reply.status
+
+
+def _signing_headers(delivery: Delivery, body: str) -> dict[str, str]:
     at = str(int(time.time()))
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": "touchstone",
+    return {
         "webhook-id": f"evt_{delivery.event_id.hex}",
         "webhook-timestamp": at,
         "webhook-signature": signature(secret_of(delivery.webhook), f"evt_{delivery.event_id.hex}", at, body),
     }
-    reply = outgoing.request(
-        "POST", delivery.webhook.url, body=body.encode(), headers=headers, limits=_LIMITS
-    )
-    return reply.status
 
 
 def signature(secret: str, message_id: str, timestamp: str, body: str) -> str:

@@ -12,7 +12,7 @@ from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.webhooks import services
 from apps.webhooks.forms import WebhookForm
-from apps.webhooks.models import Delivery, Webhook
+from apps.webhooks.models import Delivery, MessageFormat, Webhook
 
 _NEWEST = 50
 
@@ -32,7 +32,13 @@ def webhook_add(request: ProjectRequest, project: Project) -> HttpResponse:
     if form.is_valid():
         url, events = form.cleaned_data["url"], form.cleaned_data["events"]
         try:
-            webhook, secret = services.add_webhook(project=project, url=url, events=events, by=request.user)
+            webhook, secret = services.add_webhook(
+                project=project,
+                url=url,
+                events=events,
+                by=request.user,
+                message_format=form.cleaned_data["message_format"] or MessageFormat.STANDARD,
+            )
         except DomainError as error:
             form.add_error("events" if error.pointer == "/events" else "url", error.message)
         else:
@@ -46,7 +52,7 @@ def webhook_add(request: ProjectRequest, project: Project) -> HttpResponse:
 def webhook_remove(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     webhook = _webhook(project, pk)
     services.remove_webhook(webhook=webhook, by=request.user)
-    messages.success(request, f"{webhook.url} no longer receives events.")
+    messages.success(request, f"{webhook.shown_url} no longer receives events.")
     return redirect("webhooks:webhook-list", project.slug)
 
 

@@ -1,7 +1,17 @@
-"""Rewards from a Touchstone endpoint, over HTTP."""
+"""A Touchstone server over HTTP: its whole JSON API (`Client`), and rewards for trainers (`RewardClient`)."""
 
 from touchstone_client.advantages import ESTIMATORS, Advantage, Rollout, advantages
-from touchstone_client.errors import BadReply, Refused, RewardServiceError, Unavailable, Unreachable
+from touchstone_client.client import AsyncClient, Client
+from touchstone_client.errors import (
+    BadReply,
+    JobFailed,
+    MissingExtra,
+    Refused,
+    RewardServiceError,
+    Unavailable,
+    Unreachable,
+)
+from touchstone_client.listings import AsyncListing, Listing
 from touchstone_client.openrlhf import openrlhf_reward_func
 from touchstone_client.pool import Pool
 from touchstone_client.retries import Retries
@@ -14,11 +24,17 @@ from touchstone_client.verl import verl_compute_score, verl_compute_score_sync
 __all__ = [
     "ESTIMATORS",
     "Advantage",
+    "AsyncClient",
+    "AsyncListing",
     "AsyncRewardClient",
     "BadReply",
+    "Client",
     "Comparison",
     "Ingested",
     "Item",
+    "JobFailed",
+    "Listing",
+    "MissingExtra",
     "Pool",
     "Ranking",
     "Reason",

@@ -35,3 +35,21 @@ class Unavailable(RewardServiceError):
 
 class BadReply(RewardServiceError):
     """The reply is not one of a reward service."""
+
+
+class JobFailed(RewardServiceError):
+    """A job that was waited for ended without a result. job: what it is now, with `error` and `state`."""
+
+    def __init__(self, message: str, job: Any) -> None:
+        super().__init__(message)
+        self.job = job
+
+
+class MissingExtra(ImportError):
+    """A call needs an optional package that is not installed; the message says which extra brings it."""
+
+    def __init__(self, call: str, extra: str, package: str) -> None:
+        super().__init__(
+            f"{call} needs {package}, which is not installed; the extra `{extra}` of the client brings it, "
+            f"or: pip install {package}"
+        )

@@ -26,7 +26,7 @@ class Retries:
         asked = _retry_after(response)
         if asked is not None:
             return min(asked, self.longest_seconds)
-        longest = min(self.first_seconds * 2 ** (attempt - 1), self.longest_seconds)
+        longest = min(self.first_seconds * 2.0 ** (attempt - 1), self.longest_seconds)
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads callers, hides nothing
 
 

@@ -11,7 +11,7 @@ import httpx
 from touchstone_client.advantages import Advantage
 from touchstone_client.errors import Refused
 from touchstone_client.retries import PATIENT, Retries
-from touchstone_client.transport import TIMEOUT, AsyncCaller, Caller, Key
+from touchstone_client.transport import TIMEOUT, AsyncCaller, Caller, Key, session_headers
 from touchstone_client.values import (
     Comparison,
     Item,
@@ -220,7 +220,12 @@ class RewardClient:
         return merge(pages)
 
     def _call(self, verb: str, body: dict[str, Any]) -> Any:
-        reply = self._caller.call("POST", f"{self._requests.path}/{verb}", json=body)
+        reply = self._caller.call(
+            "POST",
+            f"{self._requests.path}/{verb}",
+            json=body,
+            extra_headers=session_headers(body.get("inputs", ())),
+        )
         if isinstance(reply, dict) and isinstance(reply.get("version"), int):
             self._requests.note(reply["version"])
         return reply
@@ -345,7 +350,12 @@ class AsyncRewardClient:
         return merge(pages)
 
     async def _call(self, verb: str, body: dict[str, Any]) -> Any:
-        reply = await self._caller.call("POST", f"{self._requests.path}/{verb}", json=body)
+        reply = await self._caller.call(
+            "POST",
+            f"{self._requests.path}/{verb}",
+            json=body,
+            extra_headers=session_headers(body.get("inputs", ())),
+        )
         if isinstance(reply, dict) and isinstance(reply.get("version"), int):
             self._requests.note(reply["version"])
         return reply

@@ -1,6 +1,6 @@
 // toast("Saved.") or toast("Request failed.", "error"): one line at the lower right, read out by screen readers.
-// Errors stay until closed; the rest leaves after six seconds.
-export function toast(words, kind = "info") {
+// Errors stay until closed; the rest leaves after six seconds. action: {words, url}, a link in the line.
+export function toast(words, kind = "info", action = null) {
   const line = document.createElement("div");
   line.className = `toast-line is-${kind}`;
   line.setAttribute("role", kind === "error" ? "alert" : "status");
@@ -11,7 +11,23 @@ export function toast(words, kind = "info") {
   close.className = "btn-close";
   close.setAttribute("aria-label", "Close");
   close.addEventListener("click", () => line.remove());
-  line.append(text, close);
+  line.append(text);
+  if (action) {
+    for (const earlier of document.querySelectorAll("#toasts .toast-line:has(a)")) earlier.remove();
+    const link = document.createElement("a");
+    link.href = action.url;
+    link.textContent = action.words;
+    line.append(link);
+  }
+  line.append(close);
   document.getElementById("toasts").append(line);
   if (kind !== "error") setTimeout(() => line.remove(), 6000);
+}
+
+// What the server says in its answer to a failed request: {words, pointer}. Answers to htmx are core/_error.html.
+export function errorIn(xhr) {
+  const type = xhr.getResponseHeader("Content-Type") ?? "";
+  if (type.includes("json")) return { words: JSON.parse(xhr.responseText).detail, pointer: "" };
+  const place = new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector("[data-error]");
+  return place && { words: place.textContent.trim().replace(/\s+/g, " "), pointer: place.dataset.pointer ?? "" };
 }

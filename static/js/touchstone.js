@@ -1,19 +1,15 @@
 // What every page needs. A page's own module goes into {% block scripts %} and imports from here what it uses.
 import "./keys.js";
 import "./actions.js";
-import { toast } from "./toast.js";
+import "./palette.js";
+import "./table.js";
+import { errorIn, toast } from "./toast.js";
 
 // A failed htmx request never fails silently: the server's sentence (or ours) is shown.
-// The server answers errors of htmx requests as core/_error.html, whose sentence carries data-error.
-const sentence = (xhr) => {
-  const type = xhr.getResponseHeader("Content-Type") ?? "";
-  if (type.includes("json")) return JSON.parse(xhr.responseText).detail;
-  const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
-  return page.querySelector("[data-error]")?.textContent.trim().replace(/\s+/g, " ");
-};
 document.addEventListener("htmx:responseError", (event) => {
+  if (event.defaultPrevented) return; // the page shows it where the mistake is
   const { xhr } = event.detail;
-  toast(sentence(xhr) ?? `The server answered ${xhr.status}. Reload the page and try again.`, "error");
+  toast(errorIn(xhr)?.words ?? `The server answered ${xhr.status}. Reload the page and try again.`, "error");
 });
 document.addEventListener("htmx:sendError", () => {
   toast("The server cannot be reached. Nothing was saved; check the connection and try again.", "error");
@@ -23,7 +19,13 @@ document.addEventListener("htmx:timeout", () => {
 });
 
 // The server says something beside what it sends: HX-Trigger: {"toast": {"words": ...}}.
-document.addEventListener("toast", (event) => toast(event.detail.words));
+document.addEventListener("toast", ({ detail }) => toast(detail.words, detail.kind, detail.action));
+
+// Where a row of the navigation is wider than the window, the current page's link is in view.
+for (const row of document.querySelectorAll(".bar-nav, .subnav-inner")) {
+  const link = row.querySelector("[aria-current]");
+  if (link) row.scrollLeft = link.offsetLeft - row.offsetLeft - (row.clientWidth - link.offsetWidth) / 2;
+}
 
 // What the reader opened or closed stays so when the server sends it again: <details id="...">.
 const chosen = new Map();
@@ -37,3 +39,19 @@ document.addEventListener("htmx:afterSwap", () => {
     if (details) details.open = open;
   }
 });
+
+// Charts and their library come after the first paint, and only where there is something to draw.
+const firstPaint = new Promise((resolve) => {
+  new PerformanceObserver((list, observer) => {
+    if (!list.getEntriesByName("first-contentful-paint").length) return;
+    observer.disconnect();
+    resolve();
+  }).observe({ type: "paint", buffered: true });
+});
+let charts = null;
+function wantCharts() {
+  if (charts || !document.querySelector("[data-chart]")) return;
+  charts = firstPaint.then(() => import("./charts.js"));
+}
+wantCharts();
+document.addEventListener("htmx:load", wantCharts);

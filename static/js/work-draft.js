@@ -63,10 +63,10 @@ function ago(ms) {
 }
 
 // A field as it was left. What belongs to a step that is not on the page yet waits in a hidden one.
-function fill(name, value) {
+export function fill(name, value) {
   const field = form.elements[name];
   if (field instanceof RadioNodeList) field.value = value;
-  else if (field?.type === "radio") field.checked = field.value === value;
+  else if (["radio", "checkbox"].includes(field?.type)) field.checked = field.value === value;
   else if (field) field.value = value;
   if (!value || new FormData(form).getAll(name).at(-1) === value) return;
   const held = Object.assign(document.createElement("input"), { type: "hidden", name, value });
@@ -80,7 +80,7 @@ export function takeOver() {
     const there = [...form.elements].filter((field) => field !== held && field.name === held.name);
     const field = there.find((one) => one.type !== "radio" || one.value === held.value);
     if (!field) continue;
-    if (field.type === "radio") field.checked = true;
+    if (["radio", "checkbox"].includes(field.type)) field.checked = true;
     else field.value = held.value;
     held.remove();
   }
@@ -93,6 +93,7 @@ function restore(addComment) {
   // Another browser, or another tab, may have sent a later one.
   const isNewer = base === form.dataset.draftSaved || new Date(at) > new Date(form.dataset.draftSaved || 0);
   if (!isNewer) return localStorage.removeItem(key());
+  for (const field of form.elements) if (field.type === "checkbox" && field.name !== "again") field.checked = field.name in said;
   for (const [name, value] of Object.entries(said)) {
     while (!form.elements[name] && /^comment-\d{1,3}-/.test(name) && form.querySelectorAll(".work-comment").length < 100) addComment();
     fill(name, value);
@@ -104,6 +105,9 @@ function restore(addComment) {
 function changed(event) {
   if (!form || event.target.form !== form) return;
   for (const held of document.querySelectorAll("#work [data-held]")) if (held.name === event.target.name) held.remove();
+  later();
+}
+function later() {
   keep();
   clearTimeout(timer);
   timer = setTimeout(send, AFTER);
@@ -126,11 +130,18 @@ setInterval(() => {
   else show();
 }, 1000);
 
+// Whoever answers before this module is ready has a draft too.
+const isTouched = (field) =>
+  ["radio", "checkbox"].includes(field.type)
+    ? field.checked !== field.defaultChecked
+    : field.matches("textarea, input:not([type=hidden])") && field.value !== field.defaultValue;
+
 export function startDrafts(next, addComment) {
   form = next;
   ahead = new Date(form.dataset.now) - Date.now();
   state = "";
   savedAt = null;
   sentAt = Date.now();
+  if (!localStorage.getItem(key()) && [...form.elements].some(isTouched)) later();
   restore(addComment);
 }

@@ -73,7 +73,7 @@ function act(key) {
 
 document.addEventListener("keydown", (event) => {
   if (!form?.isConnected || event.defaultPrevented) return;
-  if (event.target.matches?.("textarea, select, input:not([type=radio])") || document.querySelector("dialog[open]") || !cells().length) return;
+  if (event.target.matches?.("textarea, select, input:not([type=radio], [type=checkbox])") || document.querySelector("dialog[open]") || !cells().length) return;
   if (shortcutKeys(event).some(act)) event.preventDefault();
 });
 document.addEventListener("keydown", (event) => {
@@ -98,7 +98,7 @@ function count() {
   if (!place) return;
   const said = [...new FormData(form)].filter(([name, value]) => /^step-\w+-\d+$/.test(name) && value);
   const names = new Set(said.map(([name]) => name));
-  if (names.size) place.textContent = `${names.size} step${names.size === 1 ? "" : "s"} marked`;
+  if (form.querySelector("[data-mark], [name^=first-]") === null || names.size) place.textContent = `${names.size} of ${place.dataset.total} steps marked`;
 }
 document.addEventListener("change", (event) => {
   if (form && event.target.form === form) count();

@@ -1,11 +1,11 @@
-// Questions of the decision bar: keys go to the one that is asked now; an answer asks the next. Ranks can be dragged.
+// Questions of the panel: keys go to the one that is asked now; an answer asks the next. Ranks can be dragged.
 import { isComposing } from "./shortcut.js";
 
 let form = null;
 const questions = () => [...(form?.querySelectorAll(".work-question") ?? [])];
 const isAnswered = (question) => question.querySelector("input:checked") !== null;
 
-function ask(question) {
+export function askQuestion(question) {
   for (const one of questions()) {
     one.classList.toggle("is-asked", one === question);
     one.toggleAttribute("data-keys-first", one === question);
@@ -15,12 +15,19 @@ function ask(question) {
 
 const asked = () => questions().find((one) => one.classList.contains("is-asked"));
 
+// "None of these" and "?" exclude the categories of their question, and the other way round.
+document.addEventListener("change", (event) => {
+  const question = event.target instanceof Element && event.target.checked && event.target.closest(".work-question");
+  if (!question || !form?.contains(question)) return;
+  const other = event.target.type === "radio" ? "checkbox" : "radio";
+  for (const input of question.querySelectorAll(`input[type=${other}]`)) input.checked = false;
+});
 document.addEventListener("change", (event) => {
   const question = event.target instanceof Element && event.target.type === "radio" && event.target.closest(".work-question");
   if (!question || !form?.contains(question)) return;
   const all = questions();
   const after = all.slice(all.indexOf(question) + 1);
-  ask(after.find((one) => !isAnswered(one)) ?? all.find((one) => !isAnswered(one)) ?? question);
+  askQuestion(after.find((one) => !isAnswered(one)) ?? all.find((one) => !isAnswered(one)) ?? question);
   placeChips();
 });
 document.addEventListener("keydown", (event) => {
@@ -30,7 +37,7 @@ document.addEventListener("keydown", (event) => {
   const next = all[all.indexOf(asked()) + (event.key === "ArrowDown" ? 1 : -1)];
   if (!next) return;
   event.preventDefault();
-  ask(next);
+  askQuestion(next);
 });
 
 // Ranking by dragging: a chip for each run, a bin for each rank. The radio buttons stay the truth.
@@ -69,6 +76,6 @@ document.addEventListener("pointerup", (event) => {
 
 export function startQuestions(next) {
   form = next;
-  ask(questions().find((one) => !isAnswered(one)) ?? questions()[0]);
+  askQuestion(questions().find((one) => !isAnswered(one)) ?? questions()[0]);
   placeChips();
 }

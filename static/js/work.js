@@ -1,11 +1,12 @@
 // The work page: comments from what is selected. Walking, drafts and active time are modules of their own.
 // The page is swapped as a whole after each submission, so everything listens on the document.
 import "./walk.js";
-import { startDrafts, takeOver } from "./work-draft.js";
-import { startQuestions } from "./work-questions.js";
+import { fill, startDrafts, takeOver } from "./work-draft.js";
+import { askQuestion, startQuestions } from "./work-questions.js";
 import { startMarks } from "./work-marks.js";
 import { startClock } from "./work-clock.js";
 import { isComposing } from "./shortcut.js";
+import { errorIn } from "./toast.js";
 
 const work = () => document.getElementById("work");
 const decision = () => document.getElementById("decision");
@@ -87,11 +88,61 @@ on("keydown", "#decision :is(textarea, input, select)", (event, element) => {
 });
 
 export function countComments() {
-  const count = [...(work()?.querySelectorAll(".work-comment textarea") ?? [])].filter((text) => text.value.trim()).length;
+  const count = [...(work()?.querySelectorAll(".work-comment [name$='-text']") ?? [])].filter((text) => text.value.trim()).length;
   const place = work()?.querySelector(".work-comment-count");
   if (place) place.textContent = count ? `(${count})` : "";
 }
 on("input", "#decision", countComments);
+
+// A mistake is shown at its question, and goes when the answer changes.
+document.addEventListener("htmx:responseError", (event) => {
+  const found = event.detail.elt === decision() && errorIn(event.detail.xhr);
+  if (!found) return;
+  event.preventDefault();
+  showError(found.words, found.pointer.slice(1));
+}, true);
+function showError(words, name) {
+  const place = decision().querySelector(".work-error");
+  const question = name && decision().querySelector(`[data-question="${CSS.escape(name)}"]`);
+  place.textContent = words;
+  place.hidden = !words;
+  if (question) question.before(place);
+  else if (words) decision().querySelector(".work-asked").prepend(place);
+  if (question) askQuestion(question);
+  if (words) place.scrollIntoView({ block: "nearest" });
+}
+for (const type of ["input", "change"]) {
+  document.addEventListener(type, (event) => {
+    if (event.target.form === decision() && decision()?.querySelector(".work-error:not([hidden])")) showError("", "");
+  });
+}
+
+// A suggestion fills in its answers, which stay the annotator's to change; that it was accepted is submitted with them.
+on("click", "[data-accept]", (event, button) => {
+  const box = button.closest(".work-suggestion");
+  box.querySelector("[name=suggestion_accepted]").value = "1";
+  for (const [name, value] of Object.entries(JSON.parse(box.dataset.fields))) {
+    fill(name, value);
+    decision().querySelector(`[name="${CSS.escape(name)}"]:checked`)?.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+  box.querySelector("input").dispatchEvent(new Event("change", { bubbles: true }));
+  box.classList.add("is-accepted");
+});
+function markSuggestion() {
+  const box = decision()?.querySelector(".work-suggestion");
+  if (!box) return;
+  box.classList.toggle("is-accepted", box.querySelector("input").value === "1");
+  for (const [name, value] of Object.entries(JSON.parse(box.dataset.fields))) {
+    decision().querySelector(`[name="${CSS.escape(name)}"][value="${CSS.escape(value)}"]`)?.closest(".work-choice")?.classList.add("is-suggested");
+  }
+}
+
+// On a narrow screen the panel is a sheet with the question that is asked; unfolded it has all of them.
+on("click", ".work-unfold", (event, button) => {
+  const isOpen = decision().classList.toggle("is-unfolded");
+  button.setAttribute("aria-expanded", isOpen);
+  button.textContent = isOpen ? "Fold" : "All questions";
+});
 
 function begin() {
   for (const element of work()?.querySelectorAll(".needs-script, .work-comment-add, .work-comment-hint") ?? []) element.hidden = false;
@@ -101,13 +152,19 @@ function begin() {
   if (decision().dataset.draftUrl) startDrafts(decision(), addComment); // a preview saves nothing
   startQuestions(decision()); // what a draft brought back is answered
   startMarks(decision());
+  markSuggestion();
   countComments();
 }
+// The keys that scroll go to the trajectories, and a screen reader says where we are now.
+function focusHeading() {
+  const heading = work()?.querySelector("h1, h2");
+  if (!heading) return;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
+}
 begin();
+if (document.activeElement === document.body && !location.hash) focusHeading();
 document.addEventListener("work:next", () => {
   begin();
-  const heading = work().querySelector("h1, h2");
-  if (!heading) return;
-  heading.tabIndex = -1; // so that a screen reader says where we are now
-  heading.focus({ preventScroll: true });
+  focusHeading();
 });

@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.accounts.invitations import accept, invite, register, revoke_invitation
-from apps.accounts.models import AuditEvent, Invitation, Membership, Project, Role, User
-from apps.accounts.services import create_project, create_user
+from apps.accounts.models import AuditEvent, Invitation, Membership, Project, Role, Scope, User
+from apps.accounts.services import create_api_key, create_project, create_user
 from apps.core.errors import Conflict, DomainError, Forbidden, NotFound
 from apps.core.logs import Redactor
 
@@ -118,3 +118,10 @@ def test_a_token_is_no_word_of_a_log(project: Project, owner: User) -> None:
     token = link(project, owner)
     said = Redactor([])(f"GET /join/{token} 200")
     assert token[13:] not in said and token[:12] in said
+
+
+def test_the_key_of_a_service_account_invites_no_owners(project: Project) -> None:
+    key = create_api_key(project=project, scopes=[Scope.ADMIN])[0]
+    with pytest.raises(Forbidden, match="invites no owners"):
+        invite(project=project, role=Role.OWNER, by=key)
+    assert invite(project=project, role=Role.ANNOTATOR, by=key)[1].startswith("tsi_")

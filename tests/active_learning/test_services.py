@@ -8,7 +8,7 @@ from apps.active_learning.selectors import is_due, next_items
 from apps.active_learning.services import save_plan, select_due_plans, select_next, store_selection
 from apps.annotation import services as annotation
 from apps.annotation.models import Campaign, Item, Preference
-from apps.core.errors import DomainError
+from apps.core.errors import Conflict, DomainError
 from apps.core.jobs.job_queue import JobState, finish
 from apps.rewards.services import create_endpoint
 from tests.active_learning.conftest import chose, claimed
@@ -127,5 +127,7 @@ def test_the_order_alone_is_enough(campaign: Campaign) -> None:
 
 def test_a_campaign_that_is_closed_asks_nothing(plan: SelectionPlan, campaign: Campaign) -> None:
     ItemSelection.objects.all().delete()
-    annotation.close_campaign(campaign=campaign)
+    plan.campaign = annotation.close_campaign(campaign=campaign)
     assert select_due_plans() == 0
+    with pytest.raises(Conflict, match="Reopen the campaign"):
+        select_next(plan=plan)

@@ -6,7 +6,13 @@ from apps.accounts.models import User
 from apps.annotation import services
 from apps.annotation.agreement import agreement_by_type, current_agreement_values
 from apps.annotation.models import Annotation, Assignment, Campaign
-from apps.annotation.quality import Proportion, QualityReport, disputed_items, measure_quality
+from apps.annotation.quality import (
+    Proportion,
+    QualityReport,
+    disputed_items,
+    measure_quality,
+    read_alpha,
+)
 from tests.annotation import rows
 
 
@@ -93,3 +99,19 @@ def test_whoever_is_much_quicker_is_marked(judged: Campaign) -> None:
         ("ben", False),
         ("ros", False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("alpha", "interval", "words"),
+    [
+        (None, None, "unknown"),
+        (0.9, [0.82, 0.95], "single labels"),
+        (0.85, [0.7, 0.9], "tentative"),
+        (0.4, [0.32, 0.48], "many labels"),
+        (0.3, [0.05, 0.5], "weak"),
+        (0.1, [-0.1, 0.3], "not shown to be better than chance"),
+        (0.9, None, "if that holds for more items"),
+    ],
+)
+def test_what_an_alpha_is_good_for(alpha: float | None, interval: list[float] | None, words: str) -> None:
+    assert words in read_alpha({"alpha": alpha, "interval": interval})

@@ -63,7 +63,7 @@ def test_the_page(
     client.force_login(researcher)
     url = reverse("annotation:campaign-reliability", args=["desk", campaign.pk])
     page = client.get(url).content.decode()
-    assert page.index("careful") < page.index("guesser") and "0.95" in page and "<html" in page
+    assert page.index("careful") < page.index("guesser") and "95.0" in page and "<html" in page
     fragment = client.get(url, headers={"HX-Request": "true"}).content.decode()
     assert "guesser" in fragment and "<html" not in fragment
 

@@ -104,6 +104,13 @@ def test_linear_serving_runs(shared_data: Path) -> None:
     assert set(found["profile_ms"]) == {"parse", "render", "features", "features and scores", "reasons"}
 
 
+@pytest.mark.long
+def test_llmbar_runs(shared_data: Path) -> None:
+    found = run_quick("llmbar")
+    assert len(found) == 6
+    assert all(part["n"] == 100 and 0 <= part["accuracy"] <= 1 for part in found.values())
+
+
 def test_tables_take_the_place_of_those_there_were(tmp_path: Path) -> None:
     path = tmp_path / "results.md"
     start, end = "<!-- written by benchmarks.results -->\n", "<!-- end of what is written -->\n"
@@ -116,6 +123,7 @@ def test_tables_take_the_place_of_those_there_were(tmp_path: Path) -> None:
         "value": 0.65,
         "interval": [0.6, 0.7],
         "seconds": 9.6,
+        "also": {},
     }
     beaten, unbeaten = rule, rule | {"interval": [-0.01, 0.3]}
     write_between(
@@ -125,14 +133,14 @@ def test_tables_take_the_place_of_those_there_were(tmp_path: Path) -> None:
     assert text.startswith(f"Before.\n{start}") and text.endswith(f"{end}After.\n{end}")
     assert "old" not in text
     assert (
-        "| HH | 40 | **65.0** [60.0, 70.0] | 50.0: +15.0 [5.0, 25.0] | 50.0: +15.0 [-1.0, 30.0] | shorter | 10 |"
-        in text
+        "| HH | 40 | **65.0** [60.0, 70.0] | 50.0: +15.0 [5.0, 25.0] | 50.0: +15.0 [-1.0, 30.0] | "
+        "14.3 |  | shorter | 10 |" in text
     )
     same = rule | {"difference": 0.0, "interval": None}
     line = list(tables({"hh": row | {"baselines": {"longer": same, "shorter": rule | {"interval": None}}}}))[
         -2
     ]
-    assert "50.0: +0.0 (no interval)" in line and line.endswith("| longer | 10 |")
+    assert "50.0: +0.0 (no interval)" in line and line.endswith("| – |  | longer | 10 |")
     path.write_text("No marks.")
     with pytest.raises(RewardError, match="has no place for these tables"):
         write_between(path, "results", [])
@@ -351,3 +359,18 @@ def test_what_was_found_is_not_looked_for_again(tmp_path: Path) -> None:
     assert kept.get("other", 3, find) == {"value": 3}
     assert asked == [("sample", 3), ("sample", 4), ("other", 3)]
     assert ResultCache(None).get("sample", 1, find) == {"value": 1}
+
+
+@pytest.mark.long
+def test_replicas_share_the_load_and_lose_nothing() -> None:
+    found = run_quick_process("replicas")
+    assert all(share > 0.1 for share in found["spread"]["alike"]["shares"])
+    assert found["spread"]["one_slow"]["shares"][2] < 0.2
+    assert found["failures"]["lost"] == 0
+    assert found["overhead"]["busy"]["ratio"] > 0.5
+
+
+@pytest.mark.long
+def test_a_change_of_revision_loses_no_request(db: None) -> None:
+    found = run_quick_process("standby")
+    assert {phase["lost"] for phase in found["phases"].values()} == {0}

@@ -96,7 +96,7 @@ def test_clicks_are_drawn_on_screenshots(page: Page, live_server: Any, tools: An
     # The mark lies where the button is, however wide the picture is shown.
     for width in (1440, 480):
         page.set_viewport_size({"width": width, "height": 900})
-        whole, mark = drawn.first.bounding_box(), page.locator(".step-mark").first.bounding_box()
+        whole, mark = drawn.first.bounding_box(), page.locator(".picture-mark").first.bounding_box()
         assert whole is not None and mark is not None
         assert (mark["x"] + mark["width"] / 2 - whole["x"]) / whole["width"] == pytest.approx(
             920 / 1280, abs=0.01
@@ -131,11 +131,11 @@ def test_rewards_and_notes_stand_along_the_trajectory(
         ).created
         == 1
     )
-    base = rose_at(page, live_server, tools, project, f"{row.pk}/")
-    # What is known of the outcome is shown when it is asked for.
+    base = rose_at(page, live_server, tools, project, f"{row.pk}/?show_outcome=0")
+    # What is known of the outcome is hidden when that is asked for.
     expect(page.locator(".reward-line")).to_have_count(0)
     expect(page.locator(".mark-noted")).to_have_count(7)
-    page.goto(f"{base}{row.pk}/?show_outcome=1")
+    page.goto(f"{base}{row.pk}/")
     expect(page.locator(".reward-line a rect.is-up")).to_have_count(11)  # with two of 0
     expect(page.locator(".reward-line a rect.is-down")).to_have_count(49)
     page.locator(".viewer-notes summary").click()

@@ -39,7 +39,7 @@ def test_sign_in_and_out(page: Page, live_server: Any, tools: Any, owner: User, 
     expect(page.get_by_role("heading", level=1)).to_have_text("Support desk")
     expect(page.get_by_text("Counting…")).to_have_count(0)
     tools.shoot(page, "project-home")
-    page.get_by_role("button", name="account and project").click()
+    page.get_by_role("button", name=": account").click()
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Log in to Touchstone")
 
@@ -219,7 +219,7 @@ def test_a_project_as_its_annotators_see_it(
 ) -> None:
     tools.login_by_form(page, live_server, owner)
     page.goto(f"{live_server.url}/p/desk/")
-    page.locator(".dropdown > button").click()
+    page.get_by_role("button", name=": account").click()
     page.get_by_role("button", name="See as annotator").click()
     expect(page.get_by_text("You see this project as an annotator does")).to_be_visible()
     expect(page.get_by_role("link", name="Datasets")).to_have_count(0)
@@ -235,3 +235,26 @@ def test_the_door_names_single_sign_on_where_there_is_one(
     page.goto(f"{live_server.url}/login")
     expect(page.get_by_role("link", name="Log in with Example ID")).to_be_visible()
     tools.shoot(page, "login-sign-on")
+
+
+def test_the_navigation_shows_where_one_is_on_a_telephone(
+    page: Page, live_server: Any, tools: Any, owner: User, project: Project
+) -> None:
+    services.create_project(slug="second", name="Second desk", owner=owner)
+    tools.login(page, live_server, owner)
+    page.set_viewport_size({"width": 480, "height": 800})
+    for path in ("endpoints/", "audit", "training/models/"):
+        page.goto(f"{live_server.url}/p/desk/{path}")
+        for link in page.locator(".bar-nav [aria-current], .subnav [aria-current]").all():
+            box = link.bounding_box()
+            assert box is not None
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= 480
+    page.set_viewport_size({"width": 2560, "height": 900})
+    left = "element => element.getBoundingClientRect().x + parseFloat(getComputedStyle(element).paddingLeft)"
+    edges = [page.locator(name).first.evaluate(left) for name in (".brand", ".subnav a", "h1")]
+    assert edges == [edges[0]] * 3
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.get_by_role("button", name="Switch project").click()
+    page.get_by_role("link", name="Second desk").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Second desk")

@@ -155,7 +155,6 @@ def test_words_are_read_from_where_they_begin(
     )
     add_pair(made, "17", HEBREW, f"{HEBREW} *Fine.*")
     work(page, live_server, tools, annotator, made)
-    page.keyboard.press("i")
     page.keyboard.press("c")
     page.get_by_role("textbox", name="Comment", exact=True).fill(HEBREW)
     # Where the first letter is drawn: at the right edge, or, of a latin text, at the left.
@@ -170,7 +169,7 @@ def test_words_are_read_from_where_they_begin(
       const letter = range.getBoundingClientRect(), box = element.getBoundingClientRect();
       return (letter.x + letter.width / 2 - box.x) / box.width;
     }"""
-    for selector in (".work-guidelines .text", "#row-0 .step-text"):
+    for selector in (".work-guide .text", "#row-0 .step-text"):
         assert page.locator(selector).first.evaluate(first_letter) > 0.9, selector
     assert page.locator(".work-prefix, .work-task").first.is_visible()
     comment = page.get_by_role("textbox", name="Comment", exact=True)
@@ -189,8 +188,7 @@ def test_markdown_of_changed_steps_and_of_guidelines(
     text = "The order is **lost**; see `status` and [the page](https://x.test/a).\n\n1. Refund {}\n2. Write to them"
     add_pair(made, "17", text.format("all of it"), text.format("half of it"))
     work(page, live_server, tools, annotator, made)
-    page.keyboard.press("i")
-    guidelines = page.locator(".work-guidelines .markdown")
+    guidelines = page.locator(".work-guide .markdown")
     expect(guidelines.locator("strong")).to_have_text("short")
     expect(guidelines.locator("li")).to_have_count(2)
     changed = page.locator("#row-0 .step-text")

@@ -12,6 +12,7 @@ from apps.annotation.models import (
     Annotation,
     Assignment,
     Campaign,
+    CategoryChoice,
     CriterionScore,
     Preference,
     Ranking,
@@ -111,7 +112,7 @@ def test_step_labels_with_a_correction_far_down(at_work: Any, tools: Any, projec
     tools.shoot(page, "work-steps")
     for marked in range(4, 31):  # beyond what the page first had
         press(page, "g")
-        expect(page.get_by_text(f"{marked} steps marked")).to_be_visible()
+        expect(page.get_by_text(f"{marked} of 41 steps marked")).to_be_visible()
     press(page, "g", "k", "g")  # the last one again, which takes it away
     expect(page.get_by_text("saved")).to_be_visible()
     marked = page.locator(".work-marked-count").inner_text()
@@ -123,7 +124,7 @@ def test_step_labels_with_a_correction_far_down(at_work: Any, tools: Any, projec
     said = StepLabelSet.objects.get()
     assert (said.labels["0"], said.labels["1"], said.labels["2"]) == ("good", "neutral", "bad")
     assert said.corrections == {"2": "Ask for the number first."}
-    assert f"{len(said.labels)} steps marked" == marked and len(said.labels) == 30
+    assert f"{len(said.labels)} of 41 steps marked" == marked and len(said.labels) == 30
 
 
 def test_the_first_error_of_two(at_work: Any, tools: Any, project: Project) -> None:
@@ -157,8 +158,8 @@ def test_several_kinds_on_one_page_each_key_where_it_is_asked(
     page = at_work(made)
     tools.shoot(page, "work-everything")
     press(page, "1", "5", "0")  # overall, polite, correct
-    press(page, "4", "2")  # ratings
-    press(page, "5", "1", "3", "0", "Enter")  # scores
+    press(page, "4", "5", "3")  # A: rating, polite, correct
+    press(page, "2", "1", "0", "Enter")  # B
     expect(page.get_by_text("All done")).to_be_visible()
     swapped = Assignment.objects.get().swapped
     overall = Preference.objects.get(criterion=None)
@@ -228,3 +229,50 @@ def test_a_ranking_and_a_comparison_by_criterion_as_plain_forms(
     swapped = Assignment.objects.get(item__campaign=by_criterion).swapped
     said = {row.criterion.name: row.choice for row in Preference.objects.all()}
     assert said == {"polite": "b" if swapped else "a", "correct": "tie"}
+
+
+def taxonomy(project: Project) -> Any:
+    def categories(*names: str) -> list[dict[str, str]]:
+        return [{"name": name, "definition": f"It is a case of {name}."} for name in names]
+
+    return save_rubric(
+        project=project,
+        name="Failures",
+        criteria=[
+            CriterionDraft(name="topic", answer_type="category", categories=categories("refund", "shipping")),
+            CriterionDraft(
+                name="failure",
+                answer_type="categories",
+                categories=categories("wrong tool", "gave up", "loop"),
+            ),
+            CriterionDraft(
+                name="errors", answer_type="step_tags", categories=categories("typo", "false claim")
+            ),
+        ],
+    )
+
+
+def test_categories_and_tags_of_steps(at_work: Any, tools: Any, project: Project) -> None:
+    made = campaign(project, "Failures", "category", "step", rubric=taxonomy(project))
+    add_item(made, "refund-1", "Here is your refund.")
+    add_item(made, "refund-2", "No.")
+    page = at_work(made)
+    press(page, "1")
+    expect(page.get_by_role("group", name="topic").get_by_label("refund")).to_be_checked()
+    failure = page.get_by_role("group", name="failure")
+    press(page, "0", "1", "3")
+    expect(failure.get_by_label("none of these")).not_to_be_checked()
+    press(page, "j")
+    page.get_by_label("Agent step 0: false claim").check()
+    press(page, "b")
+    tools.shoot(page, "categories-and-tags")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_text("1 done")).to_be_visible()
+    topic, failed = CategoryChoice.objects.order_by("criterion__name").reverse()
+    assert (topic.categories, failed.categories) == (["refund"], ["wrong tool", "loop"])
+    (labels,) = StepLabelSet.objects.all()
+    assert (labels.labels, labels.tags) == ({"0": "bad"}, {"0": ["false claim"]})
+    # An edit shows what was answered.
+    page.goto(page.url.split("/p/")[0] + f"/p/desk/campaigns/items/{topic.annotation.assignment_id}/")
+    expect(page.get_by_label("Agent step 0: false claim")).to_be_checked()
+    expect(page.get_by_role("group", name="failure").get_by_label("loop")).to_be_checked()

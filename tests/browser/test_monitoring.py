@@ -97,7 +97,7 @@ def test_an_exploit_is_seen_and_closed(
         page.goto(f"{base}/")
         expect(page.get_by_text("1 endpoint monitored")).to_be_visible()
         tools.shoot(page, "home-six")
-        page.get_by_role("link", name="View alerts").click()
+        page.get_by_role("link", name="View alerts").first.click()
         expect(page.get_by_role("link", name="length correlation")).to_be_visible()
         tools.shoot(page, "alerts")
         page.get_by_role("link", name="reward", exact=True).first.click()

@@ -38,6 +38,7 @@ def judged(campaign: Campaign, annotator: User) -> Campaign:
 def test_from_a_campaign_to_what_was_said(page: Page, live_server: Any, tools: Any, judged: Campaign) -> None:
     tools.login(page, live_server, User.objects.get(email="rose@example.org"))
     page.goto(f"{live_server.url}/p/desk/campaigns/{judged.pk}/")
+    page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("link", name="Preview").click()
     expect(page.get_by_text("Nothing is saved.")).to_be_visible()
     page.wait_for_load_state()
@@ -49,8 +50,8 @@ def test_from_a_campaign_to_what_was_said(page: Page, live_server: Any, tools: A
     expect(page.get_by_role("heading", name="Annotation quality")).to_be_visible()
     expect(page.locator("#alpha svg")).to_be_visible()
     ends = page.evaluate(
-        "window.echarts.getInstanceByDom(document.getElementById('alpha')).getModel().getComponent('yAxis')"
-        ".axis.scale.getExtent()"
+        "import('/static/vendor/echarts/echarts.min.js').then(({ getInstanceByDom }) =>"
+        " getInstanceByDom(document.getElementById('alpha')).getModel().getComponent('yAxis').axis.scale.getExtent())"
     )
     assert ends[0] <= 0 and ends[1] == 1, "the length of a bar is its value"
     tools.shoot(page, "quality")
@@ -166,7 +167,6 @@ def test_an_example_beside_the_guidelines(
     tools.login(page, live_server, annotator)
     page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
     page.wait_for_load_state()
-    page.keyboard.press("i")
     tools.shoot(page, "work-guidelines")
     with page.expect_popup() as opened:
         page.get_by_role("link", name="refund-1").click()
@@ -190,12 +190,13 @@ def test_feedback_is_written_to_a_file_and_fetched(
     }
     tools.login(page, live_server, User.objects.get(email="rose@example.org"))
     page.goto(f"{live_server.url}/p/desk/campaigns/{judged.pk}/")
+    page.get_by_role("button", name="More", exact=True).click()
     page.get_by_role("link", name="Export", exact=True).click()
     expect(page.get_by_text("No exports yet")).to_be_visible()
     tools.shoot(page, "exports-empty")
-    page.get_by_label("csv: a row a judgement").check()
+    page.get_by_label("csv: a row for each annotation").check()
     page.get_by_role("button", name="Create export").click()
-    expect(page.get_by_text("waiting for a worker")).to_be_visible()
+    expect(page.get_by_text("Next in the queue")).to_be_visible()
     advance_exports()
     expect(page.get_by_role("link", name="Download")).to_be_visible()  # without being asked again
     tools.shoot(page, "exports")
@@ -224,8 +225,15 @@ def test_a_pilot_and_somebody_paused_are_seen_on_the_campaign(
     expect(page.get_by_text("ann@example.org is no longer paused.")).to_be_visible()
     page.get_by_role("button", name="Finish pilot and release all items").click()
     expect(page.get_by_text("The pilot is finished")).to_be_visible()
-    page.get_by_role("button", name="Close").click()
-    page.get_by_role("button", name="Archive").click()
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.accept()))
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("button", name="Close", exact=True).click()
+    expect(page.get_by_text("is closed.")).to_be_visible()
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("button", name="Archive", exact=True).click()
+    expect(page.get_by_text("is archived.")).to_be_visible()
+    assert [question.split(" ")[0] for question in asked] == ["Close", "Archive"]
     page.goto(f"{live_server.url}/p/desk/campaigns/")
     page.get_by_role("link", name="1 archived").click()
     expect(page.get_by_role("link", name=judged.name)).to_be_visible()

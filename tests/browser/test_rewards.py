@@ -78,12 +78,25 @@ def test_compose(page: Page, live_server: Any, tools: Any, campaign: Campaign, s
         tools.login(page, live_server, User.objects.get(email="rose@example.org"))
         page.goto(f"{live_server.url}/p/desk/endpoints/reward/")
         page.get_by_role("link", name="Compose").click()
-        written = json.loads(page.get_by_label("Spec").input_value())
+        page.get_by_label("Type of the new component").select_option("step_penalty")
+        page.get_by_role("button", name="Add component").click()
+        expect(page.locator("#dry-run svg")).to_be_visible()  # without a click: the effect follows the cards
+        page.get_by_role("region", name="Step penalty 2").get_by_label("Free").fill("4")
+        page.get_by_role("region", name="Step penalty 2").get_by_label("Weight").fill("0.25")
+        tools.shoot(page, "endpoint-builder")
+        page.get_by_role("tab", name="JSON").click()
+        written = json.loads(page.get_by_label("Spec", exact=True).input_value())
+        assert written["components"][1] == {
+            "type": "step_penalty",
+            "name": "step_penalty",
+            "free": 4,
+            "weight": 0.25,
+        }
         written["components"].append(
             {"name": "short", "type": "token_penalty", "free": 5, "per": 10, "weight": 0.5}
         )
         written["transforms"].append({"type": "squash", "scale": 2})
-        page.get_by_label("Spec").fill(json.dumps(written, indent=2))
+        page.get_by_label("Spec", exact=True).fill(json.dumps(written, indent=2))
         page.get_by_role("button", name="Dry run").click()
         expect(page.locator("#dry-run svg")).to_be_visible()
         expect(page.get_by_text("Nothing is deployed.")).to_be_visible()
@@ -95,9 +108,10 @@ def test_compose(page: Page, live_server: Any, tools: Any, campaign: Campaign, s
         tools.shoot(page, "endpoint-composed")
         written["transforms"].append({"type": "squash", "scale": -1})
         page.goto(f"{live_server.url}/p/desk/endpoints/compose/?endpoint=reward")
-        page.get_by_label("Spec").fill(json.dumps(written))
+        page.get_by_role("tab", name="JSON").click()
+        page.get_by_label("Spec", exact=True).fill(json.dumps(written))
         page.get_by_role("button", name="Dry run").click()
-        expect(page.get_by_text("/transforms/2/scale")).to_be_visible()
+        expect(page.get_by_text("/transforms/2/scale").first).to_be_visible()
         tools.shoot(page, "endpoint-compose-wrong")
 
 
@@ -117,7 +131,8 @@ def test_judges_are_offered(
     expect(page.get_by_text("by Care, Speed")).to_be_visible()
     tools.shoot(page, "endpoint-compose-judges")
     written = {"components": [json.loads(page.locator("li code", has_text="inspector").inner_text())]}
-    page.get_by_label("Spec").fill(json.dumps(written))
+    page.get_by_role("tab", name="JSON").click()
+    page.get_by_label("Spec", exact=True).fill(json.dumps(written))
     page.get_by_label("Endpoint").fill("judged")
     page.get_by_role("button", name="Deploy").click()
     page.wait_for_url("**/endpoints/judged/")

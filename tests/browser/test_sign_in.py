@@ -57,7 +57,7 @@ def test_a_link_to_a_password(page: Page, live_server: Any, tools: Any, owner: U
     page.get_by_role("button", name="Sign out everywhere").click()
     page.wait_for_url("**/login*")
     tools.shoot(page, "login")
-    page.get_by_role("link", name="Reset password").click()
+    page.get_by_role("link", name="Forgot password?").click()
     tools.shoot(page, "password-reset")
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from playwright.sync_api import Page, expect
 from apps.accounts.models import Project, User
 from apps.annotation.feedback.services import import_feedback
 from apps.core.jobs.job_queue import JobState, claim_next
+from apps.core.storage import artifacts
 from apps.training import runner, services
 from apps.training.models import RewardModel, TrainingRun, TrainingRunEvent
+from apps.training.tasks import advance_model_exports
 from tests.datasets.feedback import freeze, import_pairs, pair
 
 pytestmark = [
@@ -76,23 +79,27 @@ def test_from_a_dataset_to_a_second_model(
     expect(page.get_by_text("No time estimate")).to_be_visible()
     page.select_option("#id_recipe", "own")
     page.get_by_text("Advanced options").click()
+    page.get_by_role("tab", name="TOML").click()
     page.fill("#id_toml", "epochs = 0")
     page.keyboard.press("End")
     expect(page.locator("#foreseen").get_by_text("Expected `int` >= 1")).to_be_visible()
+    page.get_by_role("tab", name="TOML").click()
     page.fill("#id_toml", _RECIPE)
     page.keyboard.press("End")
     expect(page.locator("#foreseen").get_by_text("for up to 3 epochs")).to_be_visible()
     page.get_by_text("Recipe keys").click()
     expect(page.locator("#foreseen").get_by_text("width = 32")).to_be_visible()
+    page.get_by_role("tab", name="TOML").click()
     page.fill("#id_toml", _RECIPE.replace("width = 32", "width = 16"))
     page.keyboard.press("End")
     expect(page.locator("#foreseen").get_by_text("width = 16")).to_be_visible()  # still open
+    page.get_by_role("tab", name="TOML").click()
     page.fill("#id_toml", _RECIPE)
     page.keyboard.press("End")
     expect(page.locator("#foreseen").get_by_text("width = 32")).to_be_visible()
     tools.shoot(page, "run-form")
     page.get_by_role("button", name="Start training").click()
-    expect(page.get_by_text("Waiting for a GPU worker")).to_be_visible()
+    expect(page.get_by_text("Next in the queue")).to_be_visible()
     tools.shoot(page, "run-waiting")
     waiting = TrainingRun.objects.get()
     TrainingRunEvent.objects.create(training_run=waiting, attempt=1, seq=1, data={"step": 1, "loss": 0.7})
@@ -105,23 +112,23 @@ def test_from_a_dataset_to_a_second_model(
     expect(page.locator("#loss svg")).to_be_visible()
     tools.shoot(page, "run-finished")
     page.get_by_role("link", name="Duplicate run").click()
-    expect(page.locator("#foreseen").get_by_text(f"run {first.pk}")).to_be_visible()
+    expect(page.locator("#foreseen").get_by_text(f"run {first.number}")).to_be_visible()
     page.get_by_role("button", name="Start training").click()
     second_seed = worker()
 
-    page.goto(url(live_server, "run-list"))
+    page.goto(url(live_server, "run-list") + "?by=seed")
     expect(page.get_by_text("2 seeds")).to_be_visible()
     model = RewardModel.objects.get(training_run=first)
     page.goto(url(live_server, "model-detail", model.pk))
     page.get_by_role("link", name="Fine-tune this model").click()
     page.select_option("#id_recipe", "own")
+    page.get_by_role("tab", name="TOML").click()
     page.fill("#id_toml", _RECIPE + "learning_rate = 3e-4\n")
     page.get_by_role("button", name="Start training").click()
     third = worker()
     page.goto(url(live_server, "run-list"))
     tools.shoot(page, "runs")
-    for box in page.get_by_role("checkbox", name="Compare").all():
-        box.check()
+    page.get_by_label("Select all on this page").check()
     page.get_by_role("button", name="Compare selected").click()
     expect(page.get_by_role("cell", name="0.0003")).to_be_visible()
     tools.shoot(page, "runs-compared")
@@ -175,4 +182,37 @@ def test_a_report_of_all_that_was_said(
     expect(page.get_by_text("succeeded, reward").first).to_be_visible()
     tools.shoot(page, "run-joint")
     page.locator("li", has_text="succeeded, reward").first.get_by_role("link").click()
-    expect(page.get_by_role("heading", name="Trajectory")).to_be_visible()
+    expect(page.get_by_role("heading", name="Unnamed agent: order", level=1)).to_be_visible()
+
+
+def test_a_model_is_exported_from_its_page(
+    page: Page, live_server: Any, tools: Any, project: Project, researcher: User, tmp_path: Path
+) -> None:
+    manifest = {
+        "schema_version": 1,
+        "objective": "bradley_terry",
+        "backbone": {"kind": "decoder", "architecture": "qwen3"},
+        "aggregation": "value",
+        "adapter": {"rank": 8},
+    }
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "model.safetensors").write_bytes(b"weights")
+    artifact = artifacts.store_tree(tmp_path / "made", "models/polite-1")
+    model = services.adopt_model(
+        project=project, name="polite", artifact=artifact, manifest=manifest, by=None
+    )
+    tools.login(page, live_server, researcher)
+    page.goto(url(live_server, "model-detail", model.pk))
+    expect(page.get_by_role("radio", name="GGUF")).to_be_visible()
+    tools.shoot(page, "model-export")
+    page.get_by_role("radio", name="Artifact").check()
+    page.get_by_role("button", name="Create export").click()
+    expect(page.get_by_text("Next in the queue")).to_be_visible()
+    page.get_by_role("radio", name="Token classifier").check()
+    advance_model_exports()
+    expect(page.get_by_role("link", name="Download")).to_be_visible()
+    assert page.get_by_role("radio", name="Token classifier").is_checked(), "polling keeps what is chosen"
+    tools.shoot(page, "model-exported")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    assert download.value.suggested_filename == "desk-polite-1-artifact.tar"

@@ -3,15 +3,16 @@
 import io
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Project, User
-from apps.trajectories.models import SavedFilter, Trajectory
+from apps.trajectories.models import SavedView, Trajectory
 from apps.trajectories.services import import_trajectories
-from benchmarks.viewer import documents, read
+from benchmarks.viewer import documents, long_document, read
 from tests.trajectories.hostile import HOSTILE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -129,8 +130,9 @@ def rose_at(page: Page, live_server: Any, tools: Any, project: Project, path: st
 def test_the_viewer(page: Page, live_server: Any, tools: Any, project: Project) -> None:
     [row] = bring(project, coder("1", steps=40))
     rose_at(page, live_server, tools, project, f"{row.pk}/")
-    expect(page.locator(".step")).to_have_count(20)
-    expect(page.locator(".mark")).to_have_count(row.step_count)
+    expect(page.locator("h1")).to_have_text("mender 1: refund-7")
+    expect(page.locator(".lead .outcome")).to_have_text("success")
+    expect(page.locator(".minimap .mark")).to_have_count(row.step_count)
     expect(page.locator(".step .markdown table")).to_be_visible()
     tools.shoot(page, "trajectory")
     page.keyboard.press("n")
@@ -143,7 +145,7 @@ def test_the_viewer(page: Page, live_server: Any, tools: Any, project: Project) 
     page.keyboard.press("Enter")
     expect(page.locator(".step.is-current")).to_have_attribute("data-step", "44")
     expect(page.locator(".step.is-current")).to_be_in_viewport()
-    assert page.url.endswith(f"#t{row.pk}-s44")
+    assert page.url.endswith(f"?step=44#t{row.pk}-s44")
     page.keyboard.press("/")
     page.keyboard.type("git log -n 30")
     expect(page.locator("#found li")).to_have_count(1)
@@ -155,13 +157,120 @@ def test_the_viewer(page: Page, live_server: Any, tools: Any, project: Project) 
     expect(page.locator(".step.is-current")).to_contain_text("git log -n 30")
 
 
+def test_a_step_is_discussed_and_tagged_where_it_is_read(
+    page: Page, live_server: Any, tools: Any, project: Project
+) -> None:
+    [row] = bring(project, coder("1", steps=40))
+    base = rose_at(page, live_server, tools, project, "?agent=mender")
+    page.locator(".explorer-task a").first.click()
+    expect(page.get_by_role("group", name="In the list")).to_be_visible()
+    step = page.locator(f"#t{row.pk}-s3")
+    step.hover()
+    step.get_by_role("link", name="Comment").click()
+    expect(page.get_by_label("Comment", exact=True)).to_be_focused()
+    page.keyboard.type("Why this file? @rose")
+    page.get_by_label("Praise or blame").select_option("Bad")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(step.locator(".comment-text")).to_have_text("Why this file? @rose")
+    comment = page.locator("#comments .comment")
+    expect(comment).to_contain_text("step 3")
+    comment.get_by_text("Edit", exact=True).click()
+    comment.locator("textarea").fill("Why this file at all?")
+    comment.get_by_role("button", name="Save").click()
+    expect(step.locator(".comment-text")).to_have_text("Why this file at all?")
+    page.keyboard.press("t")
+    page.keyboard.type("to read")
+    page.keyboard.press("Enter")
+    expect(page.locator("#tags .tag")).to_contain_text("to read")
+    tools.shoot(page, "trajectory-comments")
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.locator("#comments").get_by_role("button", name="Delete").click()
+    expect(page.locator("#comments .comment")).to_have_count(0)
+    expect(step.locator(".comment-text")).to_have_count(0)
+    page.locator("#rail-rewards summary").click()
+    expect(page.get_by_text("No endpoint is deployed and there is no model.")).to_be_visible()
+    step.hover()
+    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    step.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_text("Link to step 3 copied.")).to_be_visible()
+    assert page.evaluate("copied") == f"{base}{row.pk}/?step=3#t{row.pk}-s3"
+
+
+def test_a_link_opens_a_long_trajectory_at_its_step(
+    page: Page, live_server: Any, tools: Any, project: Project
+) -> None:
+    [row] = bring(project, long_document(1_501))
+    base = rose_at(page, live_server, tools, project)
+    for address in (f"{row.pk}/?step=1499#t{row.pk}-s1499", f"{row.pk}/#t{row.pk}-s1499"):
+        page.goto("about:blank")
+        page.goto(base + address)
+        expect(page.locator(f"#t{row.pk}-s1499")).to_be_in_viewport()
+        expect(page.locator(".step.is-current")).to_have_attribute("data-step", "1499")
+    expect(page.locator(".minimap .mark")).to_have_count(376)  # four steps each
+    page.keyboard.press("p")
+    expect(page.locator(".step.is-current")).to_have_attribute("data-step", "1401")
+    expect(page.locator(".step.is-current")).to_be_in_viewport()
+    tools.shoot(page, "trajectory-long")
+
+
+def test_the_viewer_without_a_script(
+    open_page: Callable[..., Page], live_server: Any, tools: Any, project: Project
+) -> None:
+    page = open_page(java_script_enabled=False)
+    [row] = bring(project, coder("1", steps=40))
+    rose_at(page, live_server, tools, project, f"{row.pk}/")
+    expect(page.locator(".step")).to_have_count(20)
+    page.get_by_role("link", name="Later steps").click()
+    expect(page.locator(".step").first).to_have_attribute("data-step", "20")
+    page.get_by_label("Comment", exact=True).fill("Without a script.")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(page.locator("#comments .comment-text")).to_have_text("Without a script.")
+    page.get_by_placeholder("Search all steps").fill("git log -n 30")
+    page.keyboard.press("Enter")
+    expect(page.locator("#found li")).to_have_count(1)
+    page.locator("#found a").click()
+    expect(page.locator(".step").filter(has_text="git log -n 30")).to_be_visible()
+
+
+def test_steps_with_times_are_drawn_as_a_timeline(
+    page: Page, live_server: Any, tools: Any, project: Project
+) -> None:
+    steps: list[dict[str, Any]] = [
+        {"step_id": 1, "timestamp": "2030-01-01T10:00:00Z", "source": "user", "message": "Refund order 7."}
+    ]
+    for number in range(2, 12):
+        metrics = {"prompt_tokens": 1000 * number, "completion_tokens": 9, "cost_usd": 0.01, "seconds": 2.5}
+        steps.append(
+            {
+                "step_id": number,
+                "timestamp": f"2030-01-01T10:00:{number * 4:02}Z",
+                "source": "agent",
+                "message": f"Look {number}.",
+                "metrics": metrics,
+            }
+        )
+    document = {"schema_version": "ATIF-v1.4", "session_id": "s", "agent": {"name": "a", "version": "1"}}
+    [row] = bring(project, document | {"steps": steps})
+    rose_at(page, live_server, tools, project, f"{row.pk}/")
+    expect(page.locator("#rail-usage")).to_contain_text("$0.10")
+    expect(page.locator(".step-usage").first).to_contain_text("2.5 s")
+    page.get_by_role("link", name="Timeline").click()
+    expect(page.locator(".timeline tbody tr")).to_have_count(11)
+    expect(page.get_by_text("11 steps in 46.5 s")).to_be_visible()
+    tools.shoot(page, "trajectory-timeline")
+    page.get_by_role("link", name="JSON", exact=True).click()
+    expect(page.locator("#json-text")).to_contain_text("ATIF-v1.4")
+    tools.shoot(page, "trajectory-json")
+
+
 def test_two_runs_beside_each_other(page: Page, live_server: Any, tools: Any, project: Project) -> None:
     left, _ = bring(
         project, coder("1"), coder("2", command="pytest -q tests/test_orders.py", steps=5, success=False)
     )
     rose_at(page, live_server, tools, project, f"{left.pk}/")
+    page.get_by_text("More like this").click()
     page.get_by_text("Compare with another trajectory").click()
-    page.locator(".viewer-others a").click()
+    page.locator(".viewer-others .rail-more a").click()
     expect(page.get_by_text("3 equal steps", exact=True)).to_be_visible()
     assert (
         page.locator(".work-row mark").all_inner_texts() == ["refunds", "orders"]
@@ -186,25 +295,26 @@ def test_the_explorer(page: Page, live_server: Any, tools: Any, project: Project
     page.keyboard.press("/")
     page.keyboard.type('"test_refunds py"')
     page.keyboard.press("Enter")
-    expect(page.locator(".explorer tbody tr")).to_have_count(11)
+    expect(page.locator("[data-row]")).to_have_count(11)
     page.select_option("#id_success", "no")
     page.get_by_role("button", name="Filter").click()
-    expect(page.locator(".explorer tbody tr")).to_have_count(1)
-    page.get_by_text("Save this filter").click()
-    page.fill("#save_name", "Failed refunds")
+    expect(page.locator("[data-row]")).to_have_count(1)
+    page.get_by_text("Save as view").click()
+    page.fill("#view-name", "Failed refunds")
     page.get_by_role("button", name="Save").click()
-    expect(page.locator(".saved-filter a")).to_have_text("Failed refunds")
-    assert SavedFilter.objects.get().query == "text=%22test_refunds+py%22&success=no"
-    page.locator(".explorer input[type=checkbox]").check()
-    page.fill("#tag_tag", "to read")
+    expect(page.locator(".saved-view a")).to_have_text("Failed refunds")
+    assert SavedView.objects.get().query == "text=%22test_refunds+py%22&success=no"
+    page.locator("[data-row] input[type=checkbox]").check()
+    page.get_by_placeholder("Tag").fill("to read")
     page.get_by_role("button", name="Add tag").click()
-    expect(page.locator(".explorer .tag")).to_have_text("to read")
+    expect(page.locator("[data-row] .tag")).to_have_text("to read")
     page.goto(base)
     tools.shoot(page, "explorer")
-    page.get_by_role("link", name="Compare agents").click()
-    page.select_option("#agent-a", label="mender 1")
-    page.select_option("#agent-b", label="mender 2")
-    page.get_by_role("button", name="Compare").click()
+    page.get_by_role("main").get_by_role("link", name="Agents", exact=True).click()
+    tools.shoot(page, "agents")
+    page.get_by_label("Select mender 1", exact=True).check()
+    page.get_by_label("Select mender 2", exact=True).check()
+    page.get_by_role("button", name="Compare two").click()
     expect(page.get_by_role("heading", name="1 common task")).to_be_visible()
     tools.shoot(page, "agents-compared")
     page.get_by_role("link", name="side by side").click()
@@ -215,6 +325,7 @@ def test_runs_of_a_task_as_a_tree(page: Page, live_server: Any, tools: Any, proj
     runs = [coder("2", command=f"pytest -q -k {n % 2}", steps=n, success=n > 2) for n in range(6)]
     rows = bring(project, coder("1"), *runs)
     base = rose_at(page, live_server, tools, project, f"{rows[0].pk}/")
+    page.get_by_text("More like this").click()
     page.get_by_role("link", name="Trajectory tree of this task").click()
     expect(page.get_by_text("7 trajectories", exact=True)).to_be_visible()
     expect(page.locator(".branch-end")).to_have_count(7)
@@ -316,7 +427,7 @@ def test_hostile_text_never_runs_and_stays_in_its_place(
     assert page.evaluate("window.hits") == [] and not page.evaluate(WIDEST)
     for row in rows[:6]:
         page.goto(f"{base}{row.pk}/")
-        for link in page.locator(".step a[href]:not(.step-number)").all():
+        for link in page.locator(".step a[href]:not(.step-number, .step-action)").all():
             assert re.match(r"https?://|mailto:|/p/desk/", link.get_attribute("href") or ""), link
     strangers = {url for url in asked if not url.startswith((live_server.url, "data:"))}
     assert not strangers

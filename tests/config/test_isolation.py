@@ -20,7 +20,7 @@ from apps.accounts.models import Scope
 from apps.accounts.services import create_api_key
 from apps.datasets.models import Export
 from apps.rewards.models import Endpoint
-from tests.config.tables import BODIES, CALLS, HERS, PAGES
+from tests.config.tables import CALLS, HERS, PAGES, body_for
 from tests.config.test_access import World, filled, make_world
 
 MARK = "xyzzy-of-the-other"
@@ -31,15 +31,21 @@ TEXTS: list[tuple[str, str]] = [
     ("trajectories.Trajectory", "agent_version"),
     ("trajectories.Step", "reasoning"),
     ("trajectories.Import", "filename"),
-    ("trajectories.SavedFilter", "query"),
+    ("trajectories.SavedView", "query"),
     ("annotation.Campaign", "guidelines"),
     ("annotation.Annotator", "name"),
     ("annotation.Assignment", "reason"),
     ("rubrics.Rubric", "about"),
     ("rubrics.Criterion", "definition"),
     ("training.TrainingRun", "error"),
+    ("training.ModelImport", "error"),
     ("metrics.Metric", "definition"),
     ("llm.LLMConnection", "model"),
+    ("bulk.BulkJob", "error"),
+    ("questions.TrajectoryQuestion", "text"),
+    ("questions.QuestionAnswer", "explanation"),
+    ("connectors.Connector", "address"),
+    ("connectors.ConnectorRun", "error"),
     ("accounts.Invitation", "email"),
 ]
 DOCUMENTS: list[tuple[str, str]] = [
@@ -125,7 +131,7 @@ def test_calls(worlds: tuple[World, World], caplog: pytest.LogCaptureFixture) ->
             if method != "GET" and names is desk.names:
                 continue
             # Bodies name the other's objects too.
-            body = json.dumps(BODIES.get(path.rpartition("/")[2], {}) if method != "GET" else "")
+            body = json.dumps(body_for(path) if method != "GET" else "")
             body = body.replace("HERE", str(other.names["trajectories"]))
             for slug in ("desk", "elsewhere"):
                 answer = client.generic(

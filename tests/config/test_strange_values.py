@@ -20,8 +20,9 @@ from apps.accounts.models import Scope
 from apps.accounts.services import create_api_key
 from apps.core.errors import DomainError
 from apps.core.http.api import decode_cursor, encode_cursor
-from tests.config.tables import BODIES, CALLS, PAGES
-from tests.config.test_access import World, filled, make_world
+from apps.core.http.query_parameters import query_parameters
+from tests.config.tables import CALLS, PAGES, body_for
+from tests.config.test_access import World, api_operations, filled, make_world
 
 ROOT = Path(__file__).parents[2]
 HUGE = "99999999999999999999999"
@@ -164,10 +165,12 @@ def test_no_call_fails_on_a_strange_value(world: World) -> None:
     key = create_api_key(project=world.project, scopes=[each.value for each in Scope], by=None)[1]
     client, failed = Client(raise_request_exception=False), []
     for turn, (method, path) in enumerate(CALLS):
-        here, named = filled(path, world.names, "desk"), list(BODIES.get(path.rpartition("/")[2], {}))
+        here, named = filled(path, world.names, "desk"), list(body_for(path))
         bodies = [json.dumps(values) for values in _mixed([*PARAMETERS, *named], turn)]
         asked = [(body, None) for body in (*bodies, *BODY_TEXTS)] if method != "GET" else []
-        for body, query in [*asked, *(("", values) for values in _mixed(PARAMETERS, turn))]:
+        operation = api_operations().get((method, path))
+        names = query_parameters(operation) if operation else []
+        for body, query in [*asked, *(("", values) for values in _mixed(names, turn))]:
             headers = {"Authorization": f"Bearer {key}"}
             status = _status(
                 client,

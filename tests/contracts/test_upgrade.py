@@ -137,8 +137,11 @@ def test_every_table_of_the_dump_has_a_row(rows_before: dict[str, int]) -> None:
 
 
 def test_no_row_is_lost(rows_before: dict[str, int]) -> None:
-    """Whatever the tables are called now. Tables that are new have no rows yet."""
-    assert Counter(filter(None, count_rows().values())) == Counter(filter(None, rows_before.values()))
+    """Whatever the tables are called now. Tables that are new have no rows yet, but for those that migrations fill."""
+    after = count_rows()
+    for made_by_migrations in ("accounts_projectsequence", "accounts_firstaccount"):
+        after.pop(made_by_migrations)
+    assert Counter(filter(None, after.values())) == Counter(filter(None, rows_before.values()))
 
 
 def _fresh_schema(blocker: Any) -> dict[str, Counter[tuple[Any, ...]]]:

@@ -65,6 +65,24 @@ def test_a_file_is_replaced_under_its_name(tree: Path, tmp_path: Path) -> None:
     assert artifacts.stage("uploads/x").read_text() == "other"
 
 
+def test_content_is_replaced_in_one_step_in_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader in between finds what was there before."""
+    import boto3
+    from moto import mock_aws
+    from storages.backends.s3 import S3Storage
+
+    keys = {"aws_access_key_id": "AKIAEXAMPLE", "aws_secret_access_key": "secret"}
+    with mock_aws():
+        client = boto3.client("s3", region_name="us-east-1", **keys)
+        client.create_bucket(Bucket="artifacts")
+        remote = S3Storage(bucket_name="artifacts", access_key=keys["aws_access_key_id"], secret_key="secret")
+        monkeypatch.setattr(artifacts, "_storage", lambda: remote)
+        monkeypatch.setattr(remote, "delete", lambda name: pytest.fail(f"{name} is deleted"))
+        for content in (b"the first, which is longer", b"other"):
+            assert artifacts.replace_content(content, "run-files/1/x") == "run-files/1/x"
+            assert artifacts.read_file("run-files/1/x") == content
+
+
 @pytest.mark.usefixtures("store")
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "../out", "a/../../b"])
 def test_names_stay_in_the_store(name: str) -> None:

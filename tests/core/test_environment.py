@@ -145,7 +145,7 @@ SECRETS = {
     "TOUCHSTONE_SECRET_KEY": "key-of-installation-0123456789",
     "TOUCHSTONE_OIDC_SECRET": "secret-of-sign-on",
     "TOUCHSTONE_EMAIL_URL": "smtp+tls://u:pass-of-mail@mail.example",
-    "TOUCHSTONE_VLLM_SERVERS": "one=http://:key-of-server@gpu.example:8000",
+    "TOUCHSTONE_VLLM_SERVERS": "one=http://:key-of-server@gpu:8000|dns+http://:key-of-replica@gpus:8000",
     "AWS_ACCESS_KEY_ID": "AKIA0000",
     "AWS_SECRET_ACCESS_KEY": "secret-of-bucket",
     "AWS_SESSION_TOKEN": "token-of-bucket",
@@ -165,12 +165,13 @@ def test_every_secret_can_be_a_file_and_is_kept_from_the_log(
     assert not settings["DATABASE_IS_EMBEDDED"]
     assert settings["CELERY_BROKER_URL"] == SECRETS["CELERY_BROKER_URL"]
     assert settings["SECRET_KEY"] == SECRETS["TOUCHSTONE_SECRET_KEY"]
-    assert settings["VLLM_SERVERS"] == {"one": "http://:key-of-server@gpu.example:8000"}
+    assert settings["VLLM_SERVERS"] == {"one": SECRETS["TOUCHSTONE_VLLM_SERVERS"].removeprefix("one=")}
     assert settings["EMAIL_HOST_PASSWORD"] == "pass-of-mail"
     options = settings["STORAGES"]["artifacts"]["OPTIONS"]
     assert (options["access_key"], options["secret_key"]) == ("AKIA0000", "secret-of-bucket")
     assert options["security_token"] == "token-of-bucket"
     kept = {"key-of-installation-0123456789", "secret-of-sign-on", "pass-of-mail", "key-of-server"}
+    kept |= {"key-of-replica"}
     assert kept | {"secret-of-bucket", "token-of-bucket"} <= set(settings["KNOWN_SECRETS"])
 
 
@@ -185,3 +186,71 @@ def test_what_up_gives_its_processes_is_not_given_twice(
     given = Stack._environment(stack, "web")
     assert given["TOUCHSTONE_PUBLIC_URL"] == "https://touchstone.example"
     assert "TOUCHSTONE_PUBLIC_URL_FILE" not in given
+
+
+WRONG = [
+    (
+        {"TOUCHSTONE_REWARDS_DEVICE": "gpu"},
+        "TOUCHSTONE_REWARDS_DEVICE is 'gpu'; it must be auto, cpu, cuda, or cuda:N",
+    ),
+    ({"TOUCHSTONE_TRAINING_DEVICE": "cuda:"}, "TOUCHSTONE_TRAINING_DEVICE is 'cuda:'; it must be auto"),
+    ({"TOUCHSTONE_LOG_LEVEL": "LOUD"}, "TOUCHSTONE_LOG_LEVEL is 'LOUD'; it must be one of DEBUG, INFO"),
+    ({"TOUCHSTONE_TRAINING_PROCESSES": "0"}, "TOUCHSTONE_TRAINING_PROCESSES is 0; it must be at least 1"),
+    ({"TOUCHSTONE_KEY_DAYS": "-1"}, "TOUCHSTONE_KEY_DAYS is -1; it must be at least 0"),
+    (
+        {"TOUCHSTONE_PUBLIC_URL": "touchstone.example"},
+        "TOUCHSTONE_PUBLIC_URL is 'touchstone.example'; it must be an",
+    ),
+    (
+        {"TOUCHSTONE_REWARDS_ADDRESS": "http://a:8001,b:8001"},
+        "TOUCHSTONE_REWARDS_ADDRESS is 'b:8001'; it must be an",
+    ),
+    ({"TOUCHSTONE_REWARDS_URL": "ftp://rewards"}, "(http://, https://) and host, such as http://HOST:PORT"),
+    ({"TOUCHSTONE_S3_BUCKET": "s3://bucket"}, "TOUCHSTONE_S3_BUCKET is 's3://bucket'; the name of a bucket"),
+    (
+        {"TOUCHSTONE_S3_BUCKET": "bucket", "TOUCHSTONE_S3_URL": "minio:9000"},
+        "TOUCHSTONE_S3_URL is 'minio:9000'; it",
+    ),
+    (
+        {"TOUCHSTONE_S3_URL": "http://minio:9000"},
+        "without TOUCHSTONE_S3_BUCKET, so artifacts would be kept in the home",
+    ),
+    ({"AWS_ACCESS_KEY_ID": "AKIA0000"}, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY belong together"),
+    (
+        {"TOUCHSTONE_VLLM_SERVERS": "one=//:s3cret@gpu:8000"},
+        "TOUCHSTONE_VLLM_SERVERS is '***@gpu:8000'; it must be",
+    ),
+    (
+        {"TOUCHSTONE_VLLM_SERVERS": "one=http://gpu:8000|http://:s3cret@gpu:eight"},
+        "TOUCHSTONE_VLLM_SERVERS is 'http://***@gpu:eight'",
+    ),
+    ({"DATABASE_URL": "mysql://u:s3cret@db/t"}, "DATABASE_URL must name a PostgreSQL database: "),
+    ({"DATABASE_URL": "u:s3cret@db:5432/t"}, "it is '***@db:5432/t'"),
+    (
+        {"TOUCHSTONE_MIGRATION_DATABASE_URL": "pg://o:s3cret@db/t"},
+        "TOUCHSTONE_MIGRATION_DATABASE_URL must name a Post",
+    ),
+    (
+        {"CELERY_BROKER_URL": "kafka://u:s3cret@broker"},
+        "CELERY_BROKER_URL is 'kafka://***@broker'; it must be redis://",
+    ),
+    (
+        {"TOUCHSTONE_OIDC_URL": "id.example.org"},
+        "TOUCHSTONE_OIDC_URL is 'id.example.org'; it must be an address",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"), WRONG, ids=lambda value: ",".join(value) if isinstance(value, dict) else ""
+)
+def test_a_wrong_setting_is_refused_with_its_name_value_and_what_is_allowed(
+    given: dict[str, str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    message = _refusal(lambda: runpy.run_path(str(Path(__file__).parents[2] / "apps/config/settings.py")))
+    assert says in message
+    assert "s3cret" not in message

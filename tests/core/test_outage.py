@@ -183,6 +183,6 @@ def test_pages_and_api_answer_503(
 
     researcher_client.raise_request_exception = False
     monkeypatch.setattr("apps.rubrics.views.render", fails)
-    answer = researcher_client.get(reverse("rubrics:rubric-list", args=[project.slug]))
+    answer = researcher_client.get(reverse("rubrics:rubric-create", args=[project.slug]))
     assert answer.status_code == 503 and re.fullmatch(r"\d+", answer["Retry-After"])
     assert connection.connection is not None  # of the test, within its transaction

@@ -154,6 +154,19 @@ def test_a_lookup_that_hangs_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("loopback")
+def test_a_key_that_no_header_can_carry_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(NoReply) as refused:
+        outgoing.request(
+            "GET",
+            "http://127.0.0.1:9/",
+            headers={"Authorization": "Bearer sk-secret\u2019"},
+            limits=CallLimits(seconds=1.0, body=10),
+        )
+    assert refused.value.__cause__ is None
+    assert "UnicodeEncodeError" in caplog.text and "sk-secret" not in caplog.text
+
+
+@pytest.mark.usefixtures("loopback")
 def test_redirects_are_not_followed() -> None:
     class Moved(Handler):
         def do_GET(self) -> None:
@@ -290,8 +303,12 @@ TRUSTED = {
     "apps/core/http/server.py": "its own ports",
     "apps/core/management/commands/alive.py": "this machine's name",
     "apps/core/management/commands/worker.py": "this machine's name",
+    "apps/connectors/sources/s3.py": "botocore signs requests and reads answers; the client sends them",
+    "apps/trajectories/hub_datasets.py": "the hub, at the operator's HF_ENDPOINT",
+    "apps/core/hub_push.py": "the hub, at the operator's HF_ENDPOINT and command: no page pushes",
     "apps/llm/relay.py": "connections of this machine to it, which it ends",
     "apps/accounts/account_links.py": "only the errors of sending mail are named here",
+    "apps/inbox/mail.py": "only the errors of sending mail are named here",
     "apps/accounts/views/sign_on.py": "only the errors of allauth's calls are named here",
     "apps/monitoring/mail.py": "only the errors of sending mail are named here",
     "apps/rewards/serving/judge_errors.py": "only the errors of openai's client are named here",
@@ -299,6 +316,14 @@ TRUSTED = {
     "workers/llm/http_limits.py": "limits for openai's client",
     "workers/llm/remote.py": "openai's client, bounded: the relay, or a server that the operator names",
     "workers/train/distributed/launch.py": "a free port of this machine",
+    "apps/core/storage/artifacts.py": "only the errors of boto3's calls are named here",
+    "apps/core/storage/store_identity.py": "this machine's name",
+    "apps/training/hub_models.py": "the hub, at the operator's HF_ENDPOINT",
+    "workers/launch/host_run.py": "this machine's name",
+    "workers/launch/kubernetes.py": "the API server, at the operator's address",
+    "workers/launch/ray_driver.py": "a free port and the interfaces of this machine",
+    "workers/launch/ray_jobs.py": "Ray's dashboard, at the operator's address",
+    "workers/launch/run_files.py": "the installation that started the job, at TOUCHSTONE_CLUSTER_URL",
 }
 NETWORK = {
     "aiohttp", "boto3", "botocore", "ftplib", "http.client", "httpcore", "httpx", "httpx2", "huggingface_hub",
@@ -332,4 +357,5 @@ def test_nothing_else_opens_connections() -> None:
 def test_the_proxy_is_the_only_one_that_passes_bytes_on_uncounted() -> None:
     """Who uses httpx itself does it for the client or for the proxy, whatever else is allowed."""
     using = {name for name in TRUSTED if "import httpx\n" in (ROOT / name).read_text()}
-    assert using == {"apps/core/http/outgoing.py", "apps/core/http/proxy.py"}
+    launchers = {f"workers/launch/{name}.py" for name in ("kubernetes", "ray_jobs", "run_files")}
+    assert using == {"apps/core/http/outgoing.py", "apps/core/http/proxy.py"} | launchers

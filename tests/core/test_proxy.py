@@ -107,6 +107,17 @@ def test_a_replica_that_is_down_is_passed_over_with_the_whole_body(
     assert [call["body"] == body for call in rewards] == [True] * 4
 
 
+def test_a_session_stays_with_an_address_and_most_stay_when_one_comes() -> None:
+    replicas, addresses, names = Replicas(), ["a", "b", "c"], [str(number) for number in range(300)]
+    first = {name: replicas.in_turn(addresses, name)[0] for name in names}
+    assert first == {name: replicas.in_turn(addresses[::-1], name)[0] for name in names}
+    assert all(70 < list(first.values()).count(address) < 130 for address in addresses)
+    moved = [name for name in names if replicas.in_turn([*addresses, "d"], name)[0] != first[name]]
+    assert 40 < len(moved) < 110
+    replicas.refused("a")
+    assert all(replicas.in_turn(addresses, name)[0] != "a" for name in names)
+
+
 def test_replicas_are_taken_in_turn_and_one_that_refused_last() -> None:
     replicas, addresses = Replicas(), ["a", "b", "c"]
     assert [replicas.in_turn(addresses)[0] for _ in range(4)] == ["b", "c", "a", "b"]

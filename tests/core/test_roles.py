@@ -90,7 +90,7 @@ FORBIDDEN = {
     "make a trigger": "CREATE TRIGGER mine BEFORE INSERT ON accounts_user EXECUTE FUNCTION "
     "accounts_audit_append_only()",
     "make a schema": "CREATE SCHEMA mine",
-    "make an extension": "CREATE EXTENSION vector",
+    "drop an extension": "DROP EXTENSION vector",
     "make a database": "CREATE DATABASE mine",
     "make a role": "CREATE ROLE mine",
     "become the owner": "SET ROLE touchstone_owner",

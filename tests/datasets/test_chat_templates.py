@@ -141,7 +141,8 @@ def test_every_template_shows_what_was_written_by_hand(project: Project, format:
         expected += [([*prompt, *chosen], tools), ([*prompt, *rejected], tools)]
     for row in rows:
         prompt, tools = row.get("prompt", []), row.get("tools", [])
-        found += [(prompt + row[side], tools) for side in ("chosen", "rejected", "completion") if side in row]
+        sides = ("chosen", "rejected", "completion", "chosen_messages", "rejected_messages")
+        found += [(prompt + row[side], tools) for side in sides if side in row]
     by_text = {json.dumps(conversation, sort_keys=True): conversation for conversation in found}
     assert by_text.keys() == {json.dumps(conversation, sort_keys=True) for conversation in expected}
     assert len(TEMPLATES) >= 70

@@ -185,6 +185,7 @@ def test_the_command_does_it_only_when_told_so(judged: Project) -> None:
         "deleted": False,
         "judgements": 3,
         "items": 3,
+        "page_comments": 0,
         "withdrawn": [],
         "models": [],
     }
@@ -219,6 +220,7 @@ def test_a_person_with_an_account_and_an_imported_name_goes_whole(judged: Projec
         "deleted": False,
         "judgements": 0,
         "items": 0,
+        "page_comments": 0,
         "withdrawn": [],
         "models": [],
     }

@@ -29,7 +29,7 @@ def test_by_command(judged: Project, tmp_path: Path) -> None:
     assert lines() == [
         (COMMAND_LINE, "feedback.exported", "csv", {"format": "csv", "kinds": ["pairwise"]}),
         (COMMAND_LINE, "dataset.exported", "desk/first@1", {"format": "trl", "split": "train"}),
-        (COMMAND_LINE, "trajectories.exported", "openai", {"format": "openai", "task": "task-1"}),
+        (COMMAND_LINE, "trajectories.exported", "openai", {"format": "openai", "filter": "task=task-1"}),
     ]
 
 

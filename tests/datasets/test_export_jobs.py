@@ -53,7 +53,7 @@ def test_the_file_is_what_the_stream_would_be(
 ) -> None:
     made = export(judged, researcher)
     page = researcher_client.get("/p/desk/datasets/exports/").content.decode()
-    assert "Waiting for a worker" in page
+    assert "Next in the queue" in page
     assert 'hx-trigger="every 2s"' in page
     advance_exports()
     made.refresh_from_db()

@@ -154,6 +154,9 @@ def test_datasets_and_the_trainers_take_them(files: dict[str, Any], tmp_path: Pa
         vocab_size=64, n_embd=8, n_layer=1, n_head=1, n_positions=512, num_labels=1, pad_token_id=0
     )
     common = {"output_dir": str(tmp_path), "report_to": [], "use_cpu": True, "per_device_train_batch_size": 4}
+    # OpenRLHF's columns, as some messages have calls.
+    names = {"chosen_messages": "chosen", "rejected_messages": "rejected"}
+    files["openrlhf"] = files["openrlhf"].rename_columns(names)
     for name in ("trl", "openrlhf"):
         reward = RewardTrainer(
             model=GPT2ForSequenceClassification(config), args=RewardConfig(**common), train_dataset=files[name],

@@ -168,3 +168,36 @@ def test_annotators_and_strangers(judged: Project, annotator: User, outsider: Us
         assert [client.get(page).status_code for page in pages] == [status] * 3
         assert client.get(url("dataset-version-export", dataset_version.pk, "trl")).status_code == status
         assert client.post(url("dataset-version-cancel", dataset_version.pk)).status_code == status
+
+
+@pytest.mark.django_db(transaction=True)
+def test_splits_are_previewed_before_anything_is_frozen(judged: Project, researcher_client: Client) -> None:
+    page = researcher_client.get(url("dataset-version-create"))
+    preview = page.context["preview"]
+    assert [split.name for split in preview.splits] == ["train", "validation", "test"]
+    assert sum(split.tasks for split in preview.splits) == 12
+    assert (
+        "too few for a conclusion" in page.content.decode() and "Train with 5 folds" in page.content.decode()
+    )
+    form = {"name": "first", "seed": 0, "test_share": 50, "preview": "1"}
+    preview = researcher_client.post(url("dataset-version-create"), form).context["preview"]
+    assert not DatasetVersion.objects.exists()
+    researcher_client.post(url("dataset-version-create"), {"name": "third", "seed": 0, "test_share": 50})
+    advance_dataset_versions()
+    frozen = DatasetVersion.objects.get(name="third")
+    assert frozen.tasks == {split.name: split.tasks for split in preview.splits}
+    assert frozen.splits == {split.name: split.records for split in preview.splits}
+
+
+def test_the_share_of_test_tasks_is_large_enough_where_it_can_be(
+    project: Project, researcher_client: Client
+) -> None:
+    import_pairs(project, [pair(f"task-{n}") for n in range(60)])
+    page = researcher_client.get(url("dataset-version-create"))
+    percent, preview = page.context["form"]["test_share"].value(), page.context["preview"]
+    assert percent > 10
+    assert preview.test_tasks >= 10
+    assert "too few for a conclusion" not in page.content.decode()
+    form = {"name": "first", "seed": 0, "test_share": percent, "preview": "1"}
+    sent = researcher_client.post(url("dataset-version-create"), form).context["preview"]
+    assert sent == preview

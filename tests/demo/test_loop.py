@@ -82,8 +82,8 @@ def test_the_sample_is_loaded_once_and_frozen_with_the_held_out_tasks(project: P
     campaign = loop.make_campaign(project, owner)
     assert loop.make_campaign(project, owner) == campaign
     assert Campaign.objects.get(pk=campaign.pk).items.count() == len(TASKS)
-    dataset_version = loop.freeze(project, owner, anew=True)
-    assert loop.freeze(project, owner, anew=False) == dataset_version
+    dataset_version = loop.freeze(project, owner, again=True)
+    assert loop.freeze(project, owner, again=False) == dataset_version
     assert DatasetVersion.objects.count() == 1
     preferences = loop.held_out_preferences(dataset_version)
     assert {record.a.task.id for record in preferences} == set(

@@ -89,12 +89,15 @@ def _lines(project: Project, format: str, **filters: Any) -> str:
     return "".join(EXPORTS[format](project=project, filters=filters))
 
 
+OF_TRACES = ("langfuse-scores", "phoenix-annotations")  # see tests/annotation/feedback/test_trace_stores.py
+WITHOUT_FEEDBACK = ("trl-prompts", "openrlhf-prompts")  # rows of tasks
+OF_OUTCOMES = ("trl-sft", "openrlhf-sft", "axolotl-sft")  # no one rated a trajectory here
 MARKED = {"jsonl": '"origin": "judge"', "csv": ",judge,", "atif": '"origin": "judge"', "otel": "judge"}
 
 
 def test_no_export_of_feedback_is_forgotten_here() -> None:
     """Guidelines tell what metrics say, which are induced from people's comments: see the figures below."""
-    assert set(EXPORTS) == {*MARKED, "guidelines"}
+    assert set(EXPORTS) == {*MARKED, "guidelines", *OF_TRACES}
 
 
 def test_in_every_export_of_feedback(judged: Project) -> None:
@@ -208,8 +211,11 @@ def test_in_every_export_of_a_dataset_version(judged: Project, with_judges: Any)
     people = freeze(judged, "people")
     for format, export in DATASET_EXPORTS.items():
         rows = [json.loads(line) for line in export(with_judges, None, Counter())]
-        if format == "trl-stepwise":
-            assert not rows, "no one marked steps"
+        if format in WITHOUT_FEEDBACK or format in OF_OUTCOMES:
+            assert "judge" not in {row.get("origin") for row in rows}
+            continue
+        if format in ("trl-stepwise", "axolotl-dpo"):
+            assert not rows, "no one marked steps, and no side is one message"
             continue
         assert _origins(rows, format) == {"imported", "judge"}, f"{format}: every line says whose it is"
         without = [json.loads(line) for line in export(people, None, Counter())]

@@ -19,8 +19,9 @@ from apps.metrics import services
 from apps.metrics.models import Induction, Metric, MetricVerdict
 from apps.metrics.services.inductions import refresh_facts
 from apps.metrics.tasks import advance_inductions
+from apps.trajectories.filter_queries import filter_trajectories
 from apps.trajectories.models import Trajectory, TrajectoryFact
-from apps.trajectories.selectors import best_of_tasks, fact_names, filter_trajectories
+from apps.trajectories.selectors import best_of_tasks, fact_names
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,7 +32,7 @@ def keys(induction: Induction, name: str, sign: int) -> set[int]:
 
 
 def found(project: Project, **filters: str) -> set[int]:
-    return set(filter_trajectories(project, **filters).values_list("pk", flat=True))  # type: ignore[arg-type]
+    return set(filter_trajectories(project, filters).values_list("pk", flat=True))  # type: ignore[arg-type]
 
 
 def test_runs_are_found_by_what_metrics_say(induced: Induction) -> None:
@@ -86,7 +87,7 @@ def test_the_explorer_filters_by_them(owner_client: Client, induced: Induction) 
     page = owner_client.get(f"{base}metrics/{metric.pk}/").content.decode()
     assert "trajectories/?fact=metric+0&amp;judged=bad" in page
     shown = owner_client.get(f"{base}trajectories/?fact=metric+0&judged=bad").content.decode()
-    assert f"{len(keys(induced, 'metric 0', -1))} that match" in shown
+    assert f"<strong>{len(keys(induced, 'metric 0', -1))}</strong> trajectories match" in shown
     assert owner_client.get(f"{base}trajectories/?fact=gone&judged=bad").status_code == 200
 
 

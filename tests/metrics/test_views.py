@@ -36,7 +36,7 @@ def test_an_induction_from_its_form_to_its_page(
         "Uncovered comments",
     ):
         assert words in found, words
-    assert "hx-get" not in found, "nothing polls when nothing changes"
+    assert 'hx-trigger="every' not in found, "nothing polls when nothing changes"
 
 
 def test_no_comment_is_said_on_the_form(owner_client: Client, project: Project) -> None:

@@ -99,10 +99,10 @@ def test_heads_of_a_decoder_that_was_trained_whole(
 
 @pytest.mark.parametrize("kind", ["linear", "hybrid"])
 @pytest.mark.parametrize("is_imported", [False, True])
-def test_a_model_without_a_backbone_to_keep_is_fitted_whole(
+def test_a_linear_model_is_fitted_whole_with_the_served_one_as_parent(
     project: Project, researcher: User, kind: str, is_imported: bool
 ) -> None:
-    recipe = parse_recipe({"backbone": kind, "objective": "joint"})
+    recipe = parse_recipe({"backbone": kind, "objective": "joint", "folds": 5})
     cycle = started(
         project,
         researcher,
@@ -116,7 +116,7 @@ def test_a_model_without_a_backbone_to_keep_is_fitted_whole(
         "joint",
         False,
     )
-    assert run.parent is None
+    assert (run.parent, run.recipe["folds"]) == (cycle.previous_model, 0)
     cycle.refresh_from_db()
     assert cycle.heads_only is False
     assert AuditEvent.objects.get(verb="retraining.started").data["heads_only"] is False

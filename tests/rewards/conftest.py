@@ -155,14 +155,18 @@ def endpoint(service: Service, project: Project, key: str, fake: FakeModel) -> s
 def serve_stored(service: Service, project: Project, folder: Path, name: str) -> str:
     """An endpoint of an artifact as it is stored, loaded."""
     service.state.deployments._load = StoredModels()
-    artifact = artifacts.store_tree(folder, f"models/{project.slug}/{name}-1")
-    manifest = {"aggregation": json.loads((folder / "touchstone.json").read_text())["aggregation"]}
-    model = RewardModel.objects.create(
-        project=project, name=name, version=1, artifact=artifact, manifest=manifest
-    )
-    deploy(model=model, endpoint_name=name, project=project, by=None)
+    deploy(model=store_model(project, folder, name), endpoint_name=name, project=project, by=None)
     wait_until(lambda: serves(service, name, 1), 60)
     return name
+
+
+def store_model(project: Project, folder: Path, name: str) -> RewardModel:
+    """The registered model of an artifact's folder."""
+    artifact = artifacts.store_tree(folder, f"models/{project.slug}/{name}-1")
+    manifest = {"aggregation": json.loads((folder / "touchstone.json").read_text())["aggregation"]}
+    return RewardModel.objects.create(
+        project=project, name=name, version=1, artifact=artifact, manifest=manifest
+    )
 
 
 def serves(service: Service, endpoint: str, number: int) -> bool:

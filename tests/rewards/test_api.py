@@ -146,3 +146,14 @@ def test_a_model_that_is_deleted_meanwhile_is_named_by_its_place(project, monkey
     with pytest.raises(Conflict) as caught:
         services.put_spec(project=project, endpoint_name="e", spec=spec_of("m@1"), by=None)
     assert caught.value.pointer == "/components/0/model"
+
+
+def test_switching_off_and_on(admin) -> None:
+    put(admin, spec_of("m@1"))
+    path, json_type = f"{PATH}/fresh/switch-off", "application/json"
+    refused = admin.post(path, {"reason": " "}, content_type=json_type)
+    assert (refused.status_code, refused.json()["pointer"]) == (400, "/reason")
+    off = admin.post(path, {"reason": "looks hacked"}, content_type=json_type).json()
+    assert (off["switched_off"], off["switched_off_reason"]) == (True, "looks hacked")
+    on = admin.generic("POST", f"{PATH}/fresh/switch-on").json()
+    assert (on["switched_off"], on["switched_off_reason"], on["active"]) == (False, "", off["active"])

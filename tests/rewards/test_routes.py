@@ -26,7 +26,7 @@ def _served() -> dict[str, set[str]]:
 
 
 def test_web_passes_on_what_the_service_registers_and_nothing_else() -> None:
-    within = {routes.DRY_RUN, routes.HEALTH, routes.READY, routes.METRICS}
+    within = {routes.DRY_RUN, routes.SERVERS, routes.EMBED, routes.HEALTH, routes.READY, routes.METRICS}
     served = _served()
     assert {route.path: set(route.methods) for route in routes.PUBLIC} == {
         path: methods for path, methods in served.items() if path not in within

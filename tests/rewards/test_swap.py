@@ -104,6 +104,10 @@ def test_an_endpoint_whose_first_revision_is_broken_says_so(service, project, ke
     reply = http.post("/api/v1/rewards/fresh/score", json=BODY)
     assert reply.status_code == 503
     assert "fresh@1 cannot be served" in reply.json()["detail"]
+    ready = httpx.get(f"{service.url}/readyz", trust_env=False)  # nothing at all can be served
+    assert (ready.status_code, ready.json()["status"]) == (503, "failed")
+    deploy(model=make_model(project, service, FakeModel()), endpoint_name="other", project=project, by=None)
+    wait_until(lambda: httpx.get(f"{service.url}/readyz", trust_env=False).status_code == 200)
 
 
 def test_health(service) -> None:

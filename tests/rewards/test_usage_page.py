@@ -73,14 +73,19 @@ def test_hours_without_requests_are_on_the_axis(researcher_client, row) -> None:
     asked(row, count=1, hour=now - timedelta(hours=1))
     row.refresh_from_db()
     chart = traffic_of(row, span="day", by="version").drawings["requests"]
-    hours = [f"{now - timedelta(hours=back):%d %b %H:%M}" for back in range(6, -1, -1)]
-    assert chart["x"]["labels"][:7] == hours
-    assert [series["points"][:7] for series in chart["series"]] == [
+    hours = [f"{now - timedelta(hours=back):%d %b %H:%M}" for back in range(24, -1, -1)]
+    assert chart["x"]["labels"][:25] == hours  # also those before there was an endpoint
+    assert [series["points"][18:25] for series in chart["series"]] == [
         [0, 0, 2, 0, 0, 1, 0],
         [0, 0, 3, 0, 0, 3, 0],
     ]
-    # Of a longer time than the endpoint is there: from its first hour, not a month of nothing.
-    assert len(traffic_of(row, span="month", by="version").drawings["requests"]["x"]["labels"]) in (7, 8)
+    # Of a longer time than the endpoint is there: from its first day, not a month of nothing; a bar is a day.
+    month = traffic_of(row, span="month", by="version").drawings["requests"]
+    assert month["x"]["labels"][-1] == f"{now:%d %b}" and len(month["x"]["labels"]) in (1, 2)
+    assert month["y"]["name"] == "requests per day"
+    assert [sum(series["points"]) for series in month["series"]] == [3, 6]
+    week = traffic_of(row, span="week", by="version").drawings["requests"]
+    assert len(week["x"]["labels"]) in (1, 2, 3) and sum(week["series"][0]["points"]) == 3
 
 
 def test_what_was_asked(researcher_client, row) -> None:
@@ -97,6 +102,21 @@ def test_what_was_asked(researcher_client, row) -> None:
     assert "grpo-1" in by_run and "step-1" not in by_run
     odd = researcher_client.get(url("endpoint-usage"), {"by": "password", "span": "century"})
     assert odd.status_code == 200
+
+
+def test_one_request_has_no_spread(researcher_client, row) -> None:
+    key = UsageGroup(endpoint=row.pk, hour=timezone.now(), version=1, caller="tsk_1")
+    write_usage(batch=uuid.uuid4(), events=[UsageEvent(key, 200, 35.0, rewards=(0.5,))], samples=[])
+    page = text_of(researcher_client.get(url("endpoint-usage")))
+    assert "too few requests for a median" in page and "one item" in page
+    assert "p95 " not in page and "±" not in page
+    assert traffic_of(row, span="day", by="version").drawings["rewards"]["kind"] == "bar"
+    events = [UsageEvent(key, 200, 35.0, rewards=(0.5,))]
+    write_usage(batch=uuid.uuid4(), events=events * 18, samples=[])
+    page = text_of(researcher_client.get(url("endpoint-usage")))
+    assert "median" in page and "too few requests for a 95th percentile" in page
+    write_usage(batch=uuid.uuid4(), events=events, samples=[])
+    assert "p95 " in text_of(researcher_client.get(url("endpoint-usage")))
 
 
 def test_samples_are_shown_as_trajectories(researcher_client, row) -> None:
@@ -160,7 +180,7 @@ def test_flags_are_counted_by_day_and_version(
     day = hour.astimezone(UTC).date().isoformat()
     assert {"day": day, "version": 2, "flag": "unread:image", "items": 1} in reply["flags_by_day"]
     assert reply["total"]["requests"] == 2 and reply["by"]["1"]["items"] == 2
-    assert admin.get("/api/v1/projects/desk/endpoints/reward/usage?by=moon").status_code == 400
+    assert admin.get("/api/v1/projects/desk/endpoints/reward/usage?by=moon").status_code == 422
 
 
 def test_flags_that_callers_name_make_a_bounded_number_of_rows() -> None:

@@ -161,7 +161,7 @@ def test_trying_an_endpoint_shows_its_steps(service, endpoint, project, settings
     page = researcher_client.post(
         url("endpoint-try", endpoint), {"item": item}, headers=headers
     ).content.decode()
-    assert "Reward -0.0275" in page
+    assert "Reward −0.0275" in page
     assert "+0.0970" in page
     assert "+0.0980" in page
     assert ("<html" in page) == (not headers)

@@ -1,4 +1,4 @@
-"""A decoder that a vLLM server computes gives the reward it gives when it is computed here.
+"""A decoder that a vLLM or SGLang server computes gives the reward it gives when it is computed here.
 
 With TOUCHSTONE_VLLM naming the command `vllm` of an environment that runs here, against a real server too.
 """
@@ -19,19 +19,20 @@ from apps.accounts.models import Project
 from apps.core.errors import DomainError
 from apps.core.storage import artifacts
 from apps.rewards.services import put_spec
+from apps.rewards.serving.servers import ReplicaInfo, ServerPool
 from apps.rewards.serving.state import StoredModels
-from apps.rewards.serving.vllm_server import VllmServer
 from apps.training.models import RewardModel
 from tests.core import hostile_server
 from tests.core.hostile_server import ANSWERS, DOCUMENTS
 from tests.core.servers import serving
 from tests.ports import free_port
 from tests.rewards.conftest import Service, serves, wait_until
-from tests.rewards.vllm import LONGEST, vllm_of
+from tests.rewards.vllm import LONGEST, Sglang, Vllm, vllm_of
 from tests.workers.decoders import save_decoder
 from workers.errors import Unavailable
 from workers.models import Lineage, build, save
 from workers.schema.recipe import parse_recipe
+from workers.schema.remote_models import ModelProbe
 
 pytestmark = pytest.mark.ml
 
@@ -115,7 +116,24 @@ def test_a_server_gives_the_reward_that_is_computed_here(
         settings.VLLM_SERVERS = {"gpu": url.replace("//", "//:secret@")}
         same(http, service, project)
     asked = [len(body["input"]) for body in handler.asked]
-    assert asked == [1, 2, 1 + len(ITEMS)], "the probe, the warm-up, and one request, each with the probe"
+    assert asked == [1, 1, 2, 1 + len(ITEMS)], "what it serves, the probe, the warm-up, and one request"
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [
+        (Vllm, {"task": "classify"}),
+        (Sglang, {}),
+        (Vllm, {"encodes": "base64"}),
+    ],
+    ids=["vllm-classify", "sglang", "base64"],
+)
+def test_so_does_one_that_reads_the_last_token_only_or_encodes(
+    service, project, model, http, folder, settings, kind, attributes
+) -> None:
+    with serving(vllm_of(folder, kind, **attributes)) as url:
+        settings.VLLM_SERVERS = {"gpu": url}
+        same(http, service, project)
 
 
 @pytest.fixture
@@ -202,35 +220,32 @@ def test_while_the_server_is_away_every_request_is_told_to_try_again(
         handler.fails_with = 500
         new = {"inputs": [{"text": "yes"}, {"text": "no"}]}
         reply = http.post("/api/v1/rewards/big/score", json=new)
-        assert (reply.status_code, reply.headers["Retry-After"]) == (503, "5")
-        assert "vLLM server gpu answers 500" in reply.json()["detail"]
+        assert (reply.status_code, reply.headers["Retry-After"]) == (503, "1")
+        assert "The server gpu answers 500" in reply.json()["detail"]
         assert "pointer" not in reply.json(), "no item is to blame"
-        assert len(handler.asked) == 4, "a batch is not tried again one by one"
+        assert len(handler.asked) == 5, "a batch is not tried again one by one"
         again = [result["reward"] for result in results(http, "big")]
         assert again == [entry["reward"] for entry in before], "what was scored is remembered"
         handler.fails_with = 0
-        assert http.post("/api/v1/rewards/big/score", json=new).status_code == 200
+        assert http.post("/api/v1/rewards/big/score", json=new).status_code == 200, "the request tries it"
     reply = http.post("/api/v1/rewards/big/score", json={"inputs": [{"text": "of it"}]})
     assert reply.status_code == 503
-    assert "vLLM server gpu does not respond: 127.0.0.1 gave no reply" in reply.json()["detail"]
+    assert "The server gpu does not respond" in reply.json()["detail"]
+    assert "127.0.0.1" not in reply.text, "callers learn no address"
 
 
-@pytest.mark.parametrize("what", ANSWERS)
+PROBE = ModelProbe(ids=(1, 2), values=((0.5,), (1.5,)), max_tokens=16)
+
+
+@pytest.mark.parametrize("what", [*ANSWERS, *DOCUMENTS])
 def test_a_server_that_is_broken_is_unavailable(what: str) -> None:
-    with hostile_server.serving(ANSWERS[what]) as url:
-        server = VllmServer("gpu", url)
+    answer = ANSWERS[what] if what in ANSWERS else hostile_server.whole(DOCUMENTS[what])
+    with hostile_server.serving(answer) as url:
+        pool = ServerPool("gpu")
+        pool.follow([ReplicaInfo(url, guarded=False)])
         with pytest.raises(Unavailable):
-            server.ask([[1, 2]])
-        server.close()
-
-
-@pytest.mark.parametrize("what", DOCUMENTS)
-def test_a_document_that_is_none_of_vllm_is_unavailable(what: str) -> None:
-    with hostile_server.serving(hostile_server.whole(DOCUMENTS[what])) as url:
-        server = VllmServer("gpu", url)
-        with pytest.raises(Unavailable):
-            server.ask([[1, 2]])
-        server.close()
+            pool.connect(PROBE)
+        pool.close()
 
 
 @pytest.mark.parametrize(
@@ -260,7 +275,7 @@ def test_an_answer_that_is_none_is_no_reward(
 
 def test_a_server_nobody_named_is_refused_when_the_spec_is_put(project, model, settings) -> None:
     settings.VLLM_SERVERS = {"gpu": "http://:secret@10.0.0.9:8000"}
-    with pytest.raises(DomainError, match=r"there is no vLLM server 'other'.* names gpu") as refused:
+    with pytest.raises(DomainError, match=r"there is no server 'other'.*: gpu") as refused:
         put(project, "other")
     assert refused.value.pointer == "/components/0/server"
     assert "secret" not in str(refused.value)

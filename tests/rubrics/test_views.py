@@ -6,8 +6,10 @@ from django.urls import reverse
 
 from apps.accounts.models import Project, User
 from apps.annotation.services import create_campaign
-from apps.rubrics.models import Rubric
-from apps.rubrics.services import CriterionDraft, save_rubric
+from apps.rubrics import yaml_documents
+from apps.rubrics.models import Criterion, Rubric
+from apps.rubrics.rubric_templates import RUBRIC_TEMPLATES, RubricTemplate
+from apps.rubrics.services import CriterionDraft, draft_of, save_rubric
 from tests.factories import make_member
 
 
@@ -73,13 +75,49 @@ def test_a_criterion_is_taken_out_and_a_used_version_stays(
     create_campaign(project=project, name="Scores", feedback_types=["rubric"], rubric=rubric)
     url = reverse("rubrics:rubric-update", args=[project.slug, rubric.pk])
     assert 'value="polite"' in client.get(url).content.decode()
-    data = form("polite", "correct", known=1) | {"criteria-0-DELETE": "on"}
-    client.post(url, data)
+    page = client.post(url, form("polite", "correct", known=1) | {"remove": "0"}).content.decode()
+    assert 'value="polite"' not in page and 'value="correct"' in page
+    assert not Rubric.objects.filter(version=2).exists()
+    client.post(url, form("correct", known=1))
     newest = Rubric.objects.get(version=2)
     assert [entry.criterion.name for entry in newest.entries.all()] == ["correct"]
     assert [entry.criterion.name for entry in rubric.entries.all()] == ["polite"]
     page = client.get(reverse("rubrics:rubric-detail", args=[project.slug, rubric.pk])).content.decode()
     assert "not the newest" in page
+
+
+def test_criteria_change_places_whatever_is_written_in_them(client: Client, project: Project) -> None:
+    url = reverse("rubrics:rubric-create", args=[project.slug])
+    data = form("polite", "correct", "") | {"criteria-0-points": "1 Never", "up": "1"}
+    page = client.post(url, data).content.decode()
+    assert page.index('value="correct"') < page.index('value="polite"') and "1 Never" in page
+    page = client.post(url, form("polite", "correct") | {"down": "0"}).content.decode()
+    assert page.index('value="correct"') < page.index('value="polite"')
+
+
+def test_scores_have_names(client: Client, project: Project) -> None:
+    url = reverse("rubrics:rubric-create", args=[project.slug])
+    named = {"criteria-0-points": "1 = Never asks\n\n5 = Always = in each step"}
+    assert client.post(url, form("asks") | named).status_code == 302
+    criterion = Criterion.objects.get()
+    assert criterion.named_points == [("1", "Never asks"), ("5", "Always = in each step")]
+    rubric = Rubric.objects.get()
+    page = client.get(reverse("rubrics:rubric-update", args=[project.slug, rubric.pk])).content.decode()
+    assert "1 = Never asks" in page
+    text = client.get(reverse("rubrics:rubric-yaml", args=[project.slug, rubric.pk])).content.decode()
+    name, _, drafts = yaml_documents.read(text)
+    assert (name, drafts) == ("Good", [draft_of(rubric.entries.get())])
+    for wrong, message in (("Never", "such as 1 = Never asks"), ("7 = Never", "has no point 7")):
+        refused = client.post(url, form("asks") | {"criteria-0-points": wrong})
+        assert refused.status_code == 422 and message in refused.content.decode()
+
+
+@pytest.mark.parametrize("template", RUBRIC_TEMPLATES, ids=lambda template: template.key)
+def test_a_template_is_saved_as_it_stands(client: Client, project: Project, template: RubricTemplate) -> None:
+    url = reverse("rubrics:rubric-create", args=[project.slug])
+    page = client.get(f"{url}?template={template.key}").content.decode()
+    assert all(draft.name in page for draft in template.criteria)
+    save_rubric(project=project, name=template.name, criteria=template.criteria)
 
 
 def test_yaml_out_and_in(client: Client, project: Project, rubric: Rubric) -> None:

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import Project, Scope
-from apps.accounts.services import create_api_key
+from apps.accounts.services import create_api_key, create_project
 from apps.core.jobs.job_queue import claim_next
 from apps.datasets.models import DatasetVersion
 from apps.training import runner
@@ -123,3 +123,30 @@ def test_a_run_that_goes_on_from_a_model(
     ):
         answer = post(client, headers, dataset="first", recipe="bradley-terry", parent=wrong)
         assert (answer.status_code, said in answer.json()["detail"]) == (status, True), answer.json()
+
+
+def test_events_and_log(dataset_version: DatasetVersion, client: Client, headers: dict[str, str]) -> None:
+    pk = post(client, headers, dataset="first", recipe={"label_smoothing": child.REFUSE}).json()["run"]
+    run = claim_next(TrainingRun)
+    assert run is not None
+    events = f"/api/v1/runs/{pk}/events"
+    assert client.get(events, headers=headers).json() == {"items": [], "next": None}
+    runner.execute(run)
+    first = client.get(f"{events}?limit=2", headers=headers).json()
+    rest = client.get(f"{events}?limit=2&cursor={first['next']}", headers=headers).json()
+    assert [event["data"]["step"] for event in first["items"] + rest["items"]] == [1, 2, 3]
+    assert rest["next"] is None and {event["attempt"] for event in rest["items"]} == {1}
+    after = client.get(f"{events}?after={first['items'][0]['id']}", headers=headers).json()["items"]
+    assert [event["data"]["step"] for event in after] == [2, 3]
+    found = client.get(f"/api/v1/runs/{pk}/log", headers=headers).json()
+    assert (found["state"], found["error"]) == ("failed", "The training split has one pair; freeze more.")
+    assert "three steps done" in found["log"]
+
+
+@pytest.mark.parametrize("path", ["events", "log"])
+def test_events_and_log_of_another_project(
+    dataset_version: DatasetVersion, client: Client, headers: dict[str, str], path: str
+) -> None:
+    pk = post(client, headers, dataset="first", recipe="bradley-terry").json()["run"]
+    other = bearer(create_project(slug="other"), Scope.TRAIN)
+    assert client.get(f"/api/v1/runs/{pk}/{path}", headers=other).status_code == 404

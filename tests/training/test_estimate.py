@@ -127,6 +127,18 @@ class TestOnTheForm:
         assert "1 hours" not in page and "up to 61 minutes" in page
         assert "Time, with the search" in page and "the most recent similar run" in page
 
+    def test_what_the_objective_reads_is_named(
+        self, twelve: DatasetVersion, researcher_client: Client
+    ) -> None:
+        DatasetVersion.objects.filter(pk=twelve.pk).update(records={"pairwise": 6, "outcome": 6})
+        page = self.ask(
+            researcher_client, dataset=twelve.pk, recipe="own", toml='objective = "bradley_terry"'
+        )
+        assert (
+            "About 5 comparisons, which the objective reads, of 10 feedback records in the training split"
+            in page
+        )
+
     def test_auto_as_it_fits_the_dataset(self, twelve: DatasetVersion, researcher_client: Client) -> None:
         twelve.usable_pairs, twelve.records = 0, {"outcome": 12}
         twelve.save()

@@ -102,11 +102,12 @@ def test_it_is_shown_wherever_the_model_is(
     ):
         page = researcher_client.get(reverse(f"training:{name}", args=["desk", pk])).content.decode()
         assert words in page, name
-    for name in ("model-list", "run-list"):
-        assert (
-            "fine-tuned from polite@1"
-            in researcher_client.get(reverse(f"training:{name}", args=["desk"])).content.decode()
-        )
+    runs_page, models_page = (
+        researcher_client.get(reverse(f"training:{name}", args=["desk"])).content.decode()
+        for name in ("run-list", "model-list")
+    )
+    assert "fine-tuned from polite@1" in runs_page
+    assert "Fine-tuned from" in models_page and models_page.count("polite@1") > models_page.count("/polite@1")
     runs = list(TrainingRun.objects.order_by("pk"))
     assert len(by_seed(runs)) == 2
     assert [difference.values for difference in differences(runs) if difference.key == "parent"] == [

@@ -14,20 +14,26 @@ from apps.core.jobs.job_queue import JobState, claim_next
 from apps.core.storage.artifacts import store_content
 from apps.datasets.models import DatasetVersion
 from apps.training import runner, services
+from apps.training.estimate import estimate
 from apps.training.models import Recipe, RewardModel, TrainingRun
 from apps.training.pretrained import with_names
 from apps.training.selectors import run_folder
 from apps.training.transfer import import_model
 from tests.core.test_model_folders import model_in
 from tests.training import fake_child as child
+from tests.training.model_hub import COMMIT, ModelHub
 from tests.training.test_api import bearer, post
+from tests.workers.schema.test_encoder_folder import POOLED, encoder_in
+from workers.schema.encoder_folder import read_encoder_folder
 
 pytestmark = [pytest.mark.usefixtures("fake_child")]
 
 
 @pytest.fixture
 def listed(settings: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = model_in(tmp_path_factory.mktemp("models") / "tiny")
+    folder = encoder_in(
+        tmp_path_factory.mktemp("models") / "tiny", rows=13_000_000, max_position_embeddings=96
+    )
     settings.MODEL_DIRS = {"tiny": str(folder)}
     return folder
 
@@ -78,6 +84,78 @@ def test_a_listed_name_becomes_a_path_for_the_child_alone(
     assert claimed.recipe[key] == "tiny"
 
 
+def test_defaults_follow_from_the_encoder_that_is_named(
+    dataset_version: DatasetVersion, listed: Path
+) -> None:
+    """Of 104 million parameters, and at most 96 tokens; what is given stays."""
+    run = start(dataset_version, encoder="tiny", unfrozen=True)
+    found = {key: run.recipe[key] for key in ("encoder_learning_rate", "chunk_tokens", "epochs")}
+    assert found == {"encoder_learning_rate": 2e-5, "chunk_tokens": 94, "epochs": 3}
+    run = start(dataset_version, encoder="tiny", unfrozen=True, encoder_learning_rate=1e-4, chunk_tokens=32)
+    assert (run.recipe["encoder_learning_rate"], run.recipe["chunk_tokens"]) == (1e-4, 32)
+    found = estimate(dataset_version, run.recipe)
+    assert found.encoder is not None and found.encoder.memory > 16 * 104e6
+
+
+def test_the_form_lists_what_was_recognised(
+    dataset_version: DatasetVersion, client: Client, researcher: User, listed: Path, settings: Any
+) -> None:
+    """An encoder with its key; a decoder; and why a folder cannot be used, by its name and without its path."""
+    odd = encoder_in(listed.parent / "odd", model_type="t5")
+    decoder = encoder_in(
+        listed.parent / "qwen", model_type="qwen2", vocab_size=100, architectures=["Qwen2ForCausalLM"]
+    )
+    settings.MODEL_DIRS |= {"old": str(odd), "qwen-small": str(decoder), "gone": str(listed.parent / "gone")}
+    client.force_login(researcher)
+    page = client.get(reverse("training:run-create", args=["desk"])).text
+    assert "<code>encoder = &quot;tiny&quot;</code>" in page or '<code>encoder = "tiny"</code>' in page
+    assert "BertModel, 104 M parameters: mean pooling, 8 numbers, at most 96 tokens." in page
+    assert '<code>decoder = "qwen-small"</code>' in page and "Qwen2ForCausalLM" in page
+    assert "has the model type &#x27;t5&#x27;" in page and "is not on this machine" in page
+    assert str(listed.parent) not in page
+    answer = post(
+        client, bearer(dataset_version.project, "train"), dataset="first", recipe={"encoder": "old"}
+    )
+    assert (answer.status_code, answer.json()["pointer"]) == (400, "/encoder")
+    assert "The encoder folder 'old' has the model type 't5'" in answer.json()["detail"]
+
+
+def test_an_encoder_of_the_hub_is_downloaded_for_its_run(
+    dataset_version: DatasetVersion, hub: ModelHub, settings: Any
+) -> None:
+    """At its commit alone: modules, weights and tokenizer, no code; removed once the run has ended."""
+    folder = encoder_in(Path(settings.HOME) / "made", modules=POOLED)
+    hub.files |= {
+        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+    name = f"hf://org/rm@{COMMIT}"
+    run = start(dataset_version, encoder=name)
+    assert run.recipe["encoder"] == name
+    for attempt in range(2):
+        runner.prepare(run, run_folder(run))
+        config = json.loads((run_folder(run) / "config.json").read_text())
+        found = Path(config["recipe"]["encoder"])
+        assert read_encoder_folder(found).reading.pooling == ("mean",)
+        assert len(hub.fetched) == 6, f"attempt {attempt} downloads nothing again"
+    assert not {"modeling_rm.py", "pytorch_model.bin"} & set(hub.fetched)
+    assert not (found / "onnx").exists()
+    claimed = claim_next(TrainingRun)
+    assert claimed is not None
+    runner.execute(claimed)
+    claimed.refresh_from_db()
+    assert claimed.state == JobState.SUCCEEDED, claimed.error
+    assert not found.exists()
+
+
+@pytest.mark.parametrize("name", ["hf://org/rm", "hf://org/rm@main", "hf://org/rm@v2"])
+def test_an_encoder_of_the_hub_is_pinned(dataset_version: DatasetVersion, name: str) -> None:
+    with pytest.raises(DomainError, match="is not pinned to a commit; write hf://org/rm@COMMIT") as error:
+        start(dataset_version, encoder=name)
+    assert error.value.pointer == "/encoder"
+    with pytest.raises(DomainError, match="is not an available decoder"):
+        start(dataset_version, **with_decoder(f"hf://org/rm@{COMMIT}"))
+
+
 def test_a_model_of_the_project_is_named_with_its_version(
     dataset_version: DatasetVersion, tmp_path: Path
 ) -> None:
@@ -106,7 +184,6 @@ def refusals(listed: Path, theirs: RewardModel, home: Path) -> list[str]:
         "/etc",
         "/nonexistent",
         "~/x",
-        "hf://owner/name@main",
     ]
 
 

@@ -7,7 +7,15 @@ from django.template.loader import render_to_string
 
 from apps.accounts.models import Project
 from apps.training.ablation_report import ablation_report
-from apps.training.curves import MAX_POINTS, chart_in_words, curves, overlaid_curves
+from apps.training.curves import (
+    MAX_POINTS,
+    RunCurves,
+    chart_in_words,
+    curves,
+    metric_names,
+    overlaid_chart,
+    read_metrics,
+)
 from apps.training.report import measured, measures, report_context, summarize
 from apps.training.report_charts import best_of_n_chart, calibration_chart, reinforcement_charts
 from apps.trajectories.models import Trajectory
@@ -178,6 +186,8 @@ def test_the_calibration_is_drawn_beside_the_diagonal() -> None:
         [[0.6, 0.5], [0.9, 0.8]],
         [[0.5, 0.5], [1, 1]],
     ]
+    assert drawn["series"][0]["counts"] == [10, 20]
+    assert drawn["series"][0]["intervals"][1][1:] == pytest.approx([0.584, 0.919], abs=1e-3)
     assert calibration_chart({"calibration": None}) is None
 
 
@@ -186,16 +196,31 @@ class TestCurves:
         drawn = curves([{"step": 1, "loss": 3.0}, {"message": "resumed"}, {"step": 1, "loss": 2.0}])
         assert drawn["loss"]["series"] == [{"name": "training loss", "points": [[1, 2.0]]}]
         assert drawn["accuracy"]["series"] == []
-        assert chart_in_words(drawn["accuracy"]) == "no data yet"
+        assert chart_in_words(drawn["accuracy"]) == "Accuracy by training step: no data yet"
 
     def test_several_objectives_have_an_accuracy_each(self) -> None:
         measured = {"loss": 0.5, "bradley_terry accuracy": 0.7, "outcome accuracy": 0.6}
         events = [{"step": 1, "validation": measured}, {"step": 2, "validation": measured}]
         names = [series_point["name"] for series_point in curves(events)["accuracy"]["series"]]
         assert names == ["bradley_terry", "outcome"]
-        over = overlaid_curves([("run 1", events), ("run 2", [{"step": 1, "validation": {"accuracy": 0.5}}])])
-        names = [series_point["name"] for series_point in over["accuracy"]["series"]]
-        assert names == ["run 1, bradley_terry", "run 1, outcome", "run 2"]
+
+    def test_any_logged_number_of_several_runs_is_overlaid(self) -> None:
+        first = [{"step": 1, "loss": 0.7, "learning_rate": 0.1, "validation": {"accuracy": 0.5, "loss": 0.6}}]
+        second = [{"step": 2, "loss": 0.6, "pairs_per_second": 9.5, "progress": {"done": 2}, "message": "x"}]
+        runs = [RunCurves("run 11", 11, read_metrics(first)), RunCurves("run 12", 12, read_metrics(second))]
+        assert metric_names(runs) == [
+            "validation accuracy",
+            "validation loss",
+            "training loss",
+            "comparisons per second",
+            "learning rate",
+        ]
+        drawn = overlaid_chart(runs, "training loss")
+        assert drawn["series"] == [
+            {"name": "run 11", "points": [[1, 0.7]], "style": 11},
+            {"name": "run 12", "points": [[2, 0.6]], "style": 12},
+        ]
+        assert [series["name"] for series in overlaid_chart(runs, "learning rate")["series"]] == ["run 11"]
 
     def test_a_long_run_is_thinned_and_ends_where_it_ended(self) -> None:
         drawn = curves({"step": step, "loss": 1 / step} for step in range(1, 5001))
@@ -270,7 +295,7 @@ def test_a_judge_that_writes_is_asked_in_both_orders_and_drawn(project: Project)
     assert found["reinforced"]["rights"]["series"][0]["name"] == "correct"
     page = render_to_string("training/_report.html", found | {"project": project})
     assert "Each of 40 pairs was compared twice" in page and "52.5 %" in page and "85.0 %" in page
-    assert page.count('class="chart') == 3 and 'id="entropies-data"' in page
+    assert page.count('class="chart is-small"') == 3 and 'id="entropies-data"' in page
     assert reinforcement_charts(report(0.7, (0.6, 0.8))) == {}
 
 
@@ -381,7 +406,7 @@ def test_what_to_deploy_instead(values: dict[str, float], said: str) -> None:
 def test_the_page_marks_the_best_baseline(project: Project) -> None:
     given = with_best("ngrams", {"ngrams": 0.63, "longer": 0.55})
     page = render_to_string("training/_report.html", report_context(given, project))
-    assert page.count(">best</span>") == 1
+    assert page.count(">chosen in training</span>") == 1
     assert "Baseline: n-gram regression <span" in page and "(1,234 records)" in page
 
 
@@ -474,3 +499,12 @@ def test_a_report_says_how_much_of_a_parent_is_used(
     assert found is not None and said in found.prior
     first = found.tables[0].rows[0]
     assert (first.name, first.without, first.brings, first.alone) == ("Parent model", "61.0 %", "2.0 %", "–")
+
+
+@pytest.mark.parametrize(("low", "is_beaten"), [(0.0, False), (0.0004, False), (0.0006, True)])
+def test_a_bound_that_is_shown_as_zero_is_zero(low: float, is_beaten: bool) -> None:
+    found = report(0.65, (0.6, 0.7))
+    found["preference"]["baselines"] = {
+        "longer": {"accuracy": 0.61, "difference": 0.04, "interval": [low, 0.08]}
+    }
+    assert measures(found)[0].baselines[0].is_beaten is is_beaten

@@ -180,7 +180,7 @@ def test_a_machine_that_is_too_small_is_said_in_words(
 def test_a_full_disk_before_the_child_is_started_is_said_in_words(
     dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*args: object) -> None:
+    def full(*args: object, **options: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "data")
 
     monkeypatch.setattr(runner, "prepare", full)
@@ -193,7 +193,7 @@ def test_a_full_disk_before_the_child_is_started_is_said_in_words(
 def test_a_bug_of_ours_fails_the_run_with_a_reference(
     dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(run: TrainingRun, folder: Path) -> None:
+    def broken(run: TrainingRun, folder: Path, **options: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(runner, "prepare", broken)

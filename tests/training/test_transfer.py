@@ -6,9 +6,10 @@ from django.core.management import call_command
 
 from apps.accounts.models import AuditEvent, Project
 from apps.core.errors import DomainError
+from apps.training.model_export import export_model
 from apps.training.models import RewardModel
 from apps.training.selectors import model_named
-from apps.training.transfer import export_model, import_model
+from apps.training.transfer import import_model
 
 MANIFEST = {"schema_version": 1, "objective": "bradley_terry", "backbone": "step-encoder"}
 

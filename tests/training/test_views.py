@@ -63,7 +63,7 @@ class TestStarting:
             researcher,
             JobState.QUEUED,
         )
-        assert "Waiting for a GPU worker" in researcher_client.get(answer["Location"]).content.decode()
+        assert "in the queue" in researcher_client.get(answer["Location"]).content.decode()
 
     def test_by_toml_that_is_kept_under_a_name(
         self, dataset_version: DatasetVersion, researcher_client: Client
@@ -213,15 +213,53 @@ class TestSeveralRuns:
     def test_seeds_are_one_row(self, three: list[TrainingRun], researcher_client: Client) -> None:
         first, second, other = three
         TrainingRun.objects.filter(pk=second.pk).update(report=with_accuracy(second.report, 0.7))
-        page = researcher_client.get(url("run-list"))
-        assert [group.runs for group in page.context["groups"]] == [[other], [second, first]]
-        (_, seeds) = page.context["groups"]
+        page = researcher_client.get(url("run-list"), {"by": "seed"})
+        groups = [line.row for line in page.context["table"].body]
+        assert [group.runs for group in groups] == [[other], [second, first]]
+        (_, seeds) = groups
         spread = seeds.measured
         assert (spread.mean, spread.lowest, spread.highest) == (pytest.approx(0.8), 0.7, 0.9)
         assert "[70.0 %, 90.0 %], 2 seeds" in page.content.decode()
         TrainingRun.objects.filter(pk=second.pk).update(seed=first.seed)  # the same again: no second seed
-        (_, same) = researcher_client.get(url("run-list")).context["groups"]
+        (_, same) = (
+            line.row for line in researcher_client.get(url("run-list"), {"by": "seed"}).context["table"].body
+        )
         assert (same.measured.mean, same.measured.seeds) == (0.7, 1)
+
+    def test_runs_are_a_table(self, three: list[TrainingRun], researcher_client: Client) -> None:
+        """Sorted by results and parameters; parameters in which the recipes differ are columns, once chosen."""
+        first, second, other = three
+        TrainingRun.objects.filter(pk=second.pk).update(report=with_accuracy(second.report, 0.7))
+        TrainingRun.objects.filter(pk=other.pk).update(report=None)
+
+        def runs(**query: str) -> list[TrainingRun]:
+            return [line.row for line in researcher_client.get(url("run-list"), query).context["table"].body]
+
+        assert runs() == [other, second, first]
+        assert [run.number for run in runs()] == [3, 2, 1], "numbers are the project's"
+        assert runs(sort="-held_out") == [first, second, other] and runs(sort="held_out")[0] == second
+        assert runs(sort="recipe.epochs")[0] == other
+        assert runs(state="failed") == [] and len(runs(state="succeeded")) == 3
+        assert len(runs(sort="duration")) == 3
+        columns = {"offered": ["recipe.epochs", "seed"], "column": ["recipe.epochs"]}
+        researcher_client.post("/tables/training-runs/display", columns)
+        file = researcher_client.get(url("run-list"), {"csv": "1", "sort": "run"})
+        lines = b"".join(file.streaming_content).decode().splitlines()  # type: ignore[attr-defined]
+        assert lines[0].endswith(",epochs") and lines[3].endswith(",3")
+
+    def test_a_run_gets_a_name(self, three: list[TrainingRun], researcher_client: Client) -> None:
+        run = three[0]
+        assert (
+            researcher_client.post(url("run-rename", run.pk), {"name": " longer  context "}).status_code
+            == 302
+        )
+        assert "Run 1: longer context" in researcher_client.get(url("run-detail", run.pk)).content.decode()
+        found = researcher_client.get(url("run-list"), {"q": "CONTEXT"}).context["table"].body
+        assert [line.row for line in found] == [run]
+        assert researcher_client.post(url("run-rename", run.pk), {"name": "x" * 101}).status_code == 400
+        researcher_client.post(url("run-rename", run.pk), {"name": ""})
+        run.refresh_from_db()
+        assert run.title == "Run 1"
 
     def test_accuracy_under_length_control_stands_below_the_plain_one(
         self, three: list[TrainingRun], researcher_client: Client
@@ -244,9 +282,14 @@ class TestSeveralRuns:
         page = researcher_client.get(url("run-compare"), {"run": [f"{second.pk},{first.pk}", str(other.pk)]})
         assert page.context["runs"] == [second, first, other]
         text = page.content.decode()
-        names = [f"run {run.pk}" for run in (second, first, other)]
-        assert [series["name"] for series in drawn(text, "validation")["series"]] == names
-        assert drawn(text, "training")["series"][0]["points"][1] == [2, 0.5]
+        names = [f"run {run.number}" for run in (second, first, other)]
+        loss = drawn(text, "metric-1")
+        assert loss["y"]["name"] == "validation loss"
+        assert [series["name"] for series in loss["series"]] == names
+        assert [series["style"] for series in loss["series"]] == [run.pk for run in (second, first, other)]
+        assert drawn(text, "metric-2")["series"][0]["points"][1] == [2, 0.5]
+        only = researcher_client.get(url("run-compare"), {"run": first.pk, "metric": "training loss"})
+        assert [drawing["y"]["name"] for _, drawing, _ in only.context["drawings"]] == ["training loss"]
         assert [(difference.key, difference.values) for difference in page.context["differences"]] == [
             ("seed", ["1", "0", "0"]),
             ("epochs", ["20", "20", "3"]),

@@ -15,8 +15,8 @@ from apps.trajectories.import_reader import ImportReader, read_import_records
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.selectors import load_trajectories
 from apps.trajectories.writer import PreparedTrajectory
-from tests.trajectories import test_formats as some
 from tests.trajectories import test_otel as spans
+from tests.trajectories.benchmarks import run_documents as some
 from tests.trajectories.benchmarks.documents import DOCUMENTS as AGENT_DATA
 from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.computer_use.documents import DOCUMENTS as COMPUTER_USE
@@ -104,12 +104,15 @@ def broken(value: Any, dice: random.Random) -> Any:
 
 
 def mutated(raw: bytes, dice: random.Random) -> bytes:
-    """Most often with one to three values replaced, else with bytes of it cut, turned over, doubled or put in."""
+    """Most often with one to three values replaced, else with bytes of it cut, turned over, doubled or put in.
+
+    raw: one document on one line, or JSON lines."""
     if dice.random() < 0.7:
-        document = json.loads(raw)
+        lines = raw.splitlines() if b"\n" in raw else [raw]  # JSON has no line ends in its strings
         for _ in range(dice.randint(1, 3)):
-            document = broken(document, dice)
-        return json.dumps(document).encode()
+            place = dice.randrange(len(lines))
+            lines[place] = json.dumps(broken(json.loads(lines[place]), dice)).encode()
+        return b"\n".join(lines)
     out, place = bytearray(raw), dice.randrange(len(raw))
     length = dice.randint(1, 40)
     kind = dice.randrange(5)

@@ -1,6 +1,7 @@
 import gzip
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
@@ -108,3 +109,16 @@ def test_one_as_atif_and_as_messages(client: Client, key: dict[str, str]) -> Non
     chat = client.get(f"/api/v1/trajectories/{row.pk}?format=openai", headers=key).json()
     assert chat["messages"] == record(1)["messages"]
     assert client.get(f"/api/v1/trajectories/{row.pk}?format=csv", headers=key).status_code == 400
+
+
+def test_a_mapping_may_come_with_the_request(client: Client, key: dict[str, str]) -> None:
+    rows = lines(*({"case": number, "turns": record()["messages"]} for number in range(2)))
+
+    def send(paths: object, more: str = "") -> Any:
+        return post(client, key, rows, f"?{urlencode({'mapping': json.dumps(paths)})}{more}")
+
+    assert send({"messages": "$.turns", "task": "$.case"}).json()["created"] == 2
+    assert send({"messages": "turns"}).json()["pointer"] == "/fields/messages"
+    assert "there is no field 'colour'" in send({"colour": "$.turns"}).json()["detail"]
+    assert "leave one of them out" in send({"messages": "$.turns"}, "&format=openai").json()["detail"]
+    assert send([1]).status_code == 400

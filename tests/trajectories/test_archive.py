@@ -16,8 +16,8 @@ from apps.core.errors import DomainError
 from apps.trajectories.formats.record import Record
 from apps.trajectories.formats.stream import read_records
 from apps.trajectories.import_reader import ImportReader
+from tests.trajectories.benchmarks.run_documents import INSPECT, SAMPLE
 from tests.trajectories.conftest import record
-from tests.trajectories.test_formats import INSPECT, SAMPLE
 
 LIMIT = 2**20
 

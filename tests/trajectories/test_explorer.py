@@ -10,9 +10,11 @@ from apps.core.errors import DomainError
 from apps.trajectories import outline, patterns, services
 from apps.trajectories.agents import compare_agents
 from apps.trajectories.branching import build_tree
-from apps.trajectories.models import SavedFilter, SearchText, Trajectory
+from apps.trajectories.filter_queries import filter_trajectories
+from apps.trajectories.models import SavedView, SearchText, Trajectory
+from apps.trajectories.overview import MAX_MARKS, step_overview
 from apps.trajectories.search_text import first_term
-from apps.trajectories.selectors import filter_trajectories, list_agents, narrowed
+from apps.trajectories.selectors import list_agents, narrowed
 from apps.trajectories.views import comparing
 from tests.trajectories.conftest import record
 from tests.trajectories.test_views import bring
@@ -30,7 +32,7 @@ def says(number: int, text: str, **fields: Any) -> dict[str, Any]:
 
 
 def found(project: Project, **filters: Any) -> set[str]:
-    rows = filter_trajectories(project, **filters)
+    rows = filter_trajectories(project, filters)
     return set(rows.values_list("task__external_id", flat=True))
 
 
@@ -61,8 +63,6 @@ def words(project: Project) -> Project:
         ("東京", {3}),
         ("refun", set()),
         ("task-4", {4}),
-        ('"', set()),
-        ("!!! ((", set()),
         ("it's 'a' & | ! <-> :* \\", set()),
     ],
 )
@@ -139,7 +139,7 @@ def test_filters(project: Project, filters: dict[str, Any], tasks: set[str]) -> 
 
 def test_metadata_that_is_no_pair(project: Project) -> None:
     with pytest.raises(DomainError, match="key=value"):
-        filter_trajectories(project, metadata="large")
+        filter_trajectories(project, {"metadata": "large"})
 
 
 def test_agents_are_listed_once(project: Project) -> None:
@@ -161,12 +161,44 @@ def test_counting_stops(words: Project) -> None:
 def test_the_page_searches_and_says_what_went_wrong(words: Project, researcher: User, client: Client) -> None:
     bring(words, says(5, "", agent="fox"))
     page = client.get(LIST, {"text": '"too late" -x'}).content.decode()
-    assert "1 that match" in page and "?find=too+late" in page
+    assert "<strong>1</strong> trajectory matches" in page and "?find=too+late" in page
     page = client.get(LIST, {"pattern": "empty-answer"}).content.decode()
     assert "Empty agent step" in page and "task-5" in page
     page = client.get(LIST, {"metadata": "large", "steps_from": "-1", "agent": "nobody"})
     assert page.status_code == 200 and b"key=value" in page.content
+    assert page.context["table"].count == 0 and b"data-row" not in page.content, (
+        "an invalid filter shows nothing"
+    )
     assert b"No matching trajectories" in client.get(LIST, {"text": "unheard"}).content
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ({"q": "late"}, "Did you mean <code>text</code>"),
+        ({"agnet": "fox"}, "Did you mean <code>agent</code>"),
+        ({"z": "1"}, "so it has no effect.</p>"),
+    ],
+)
+def test_a_misspelt_filter_is_reported(
+    words: Project, researcher: User, client: Client, query: dict[str, str], answer: str
+) -> None:
+    for address in (LIST, f"{LIST}by-task/"):
+        assert answer in client.get(address, query).content.decode()
+        assert "has no effect" not in client.get(address, {"sort": "-steps", "page": "1"}).content.decode()
+
+
+def test_a_value_outside_the_list_is_reported_without_codes(
+    words: Project, researcher: User, client: Client
+) -> None:
+    page = client.get(LIST, {"pattern": "none", "agent": "fox"}).content.decode()
+    assert "Failure pattern is &#x27;none&#x27;; choose one of the list." in page
+    assert "must be one of" not in page
+
+
+def test_nothing_is_offered_to_do_with_no_matches(words: Project, researcher: User, client: Client) -> None:
+    assert b"matching-actions" in client.get(LIST).content
+    assert b"matching-actions" not in client.get(LIST, {"text": "unheard"}).content
 
 
 def test_tagging(words: Project, researcher: User, client: Client) -> None:
@@ -174,7 +206,7 @@ def test_tagging(words: Project, researcher: User, client: Client) -> None:
     other = bring(Project.objects.create(slug="other"), says(1, "a"))
     body = {
         "tag": " to  read ",
-        "chosen": [tagged_trajectory.pk, other.pk],
+        "selected": [tagged_trajectory.pk, other.pk],
         "query": "text=refund&cursor=x&evil=1",
     }
     answer = client.post(f"{LIST}tags/", body)
@@ -182,11 +214,11 @@ def test_tagging(words: Project, researcher: User, client: Client) -> None:
     assert found(words, tag="to read") == {"task-1"}
     other.refresh_from_db()
     assert other.tags == [], "of another project"
-    client.post(f"{LIST}tags/", {"tag": "to read", "every": "on", "query": "text=refund"})
+    client.post(f"{LIST}tags/", {"tag": "to read", "all_matching": "1", "query": "text=refund"})
     assert found(words, tag="to read") == {"task-1", "task-2", "task-3"}
     tagged_trajectory.refresh_from_db()
     assert tagged_trajectory.tags == ["to read"], "once"
-    client.post(f"{LIST}tags/", {"tag": "to read", "every": "on", "remove": "1"})
+    client.post(f"{LIST}tags/", {"tag": "to read", "all_matching": "1", "remove": "1"})
     assert found(words, tag="to read") == set()
     events = AuditEvent.objects.filter(verb__startswith="trajectories.").exclude(verb__endswith="imported")
     assert [(event.verb, event.data) for event in events.order_by("pk")] == [
@@ -197,7 +229,7 @@ def test_tagging(words: Project, researcher: User, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"tag": " "}, {"tag": "a"}, {"tag": "a", "chosen": ["x"]}, {"tag": "x" * 61}]
+    "body", [{}, {"tag": " "}, {"tag": "a"}, {"tag": "a", "selected": ["x"]}, {"tag": "x" * 61}]
 )
 def test_tagging_that_says_nothing(
     words: Project, researcher: User, client: Client, body: dict[str, Any]
@@ -205,29 +237,37 @@ def test_tagging_that_says_nothing(
     assert client.post(f"{LIST}tags/", body).status_code == 400
 
 
-def test_saved_filters(words: Project, researcher: User, client: Client) -> None:
-    save = f"{LIST}filters/"
-    assert (
-        client.post(save, {"name": "Late", "query": "text=late&cursor=1"})["Location"] == f"{LIST}?text=late"
-    )
-    client.post(save, {"name": "Late", "query": "text=too+late&next=//evil.example"})
-    [saved] = SavedFilter.objects.all()
-    assert (saved.name, saved.query, saved.created_by) == ("Late", "text=too+late", researcher)
-    assert "?text=too+late" in client.get(LIST).content.decode()
-    assert client.post(save, {"name": "All", "query": ""}).status_code == 400
-    assert client.post(save, {"name": "All", "query": "evil=1"}).status_code == 400
-    assert client.post(f"{save}{saved.pk}/delete/").status_code == 302
-    assert client.post(f"{save}{saved.pk}/delete/").status_code == 404
+def test_views(words: Project, researcher: User, client: Client) -> None:
+    save = f"{LIST}views/"
+    answer = client.post(save, {"name": " Late ", "query": "text=late&success=no"})
+    assert answer["Location"] == f"{LIST}?text=late&success=no"
+    [view] = SavedView.objects.all()
+    assert (view.name, view.query, view.created_by) == ("Late", "text=late&success=no", researcher)
+    assert "?text=late&amp;success=no" in client.get(LIST).content.decode()
+    assert client.post(save, {"name": "Late", "query": "text=too"}).status_code == 409
+    for wrong in (
+        {"name": "All", "query": ""},
+        {"name": "All", "query": "evil=1"},
+        {"name": "", "query": "text=a"},
+    ):
+        assert client.post(save, wrong).status_code == 400
+    client.post(f"{save}{view.pk}/", {"name": "Too late", "query": "text=too+late"})
+    view.refresh_from_db()
+    assert (view.name, view.query) == ("Too late", "text=too+late")
+    assert client.post(f"{save}{view.pk}/delete/").status_code == 302
+    assert client.post(f"{save}{view.pk}/delete/").status_code == 404
+    verbs = AuditEvent.objects.filter(verb__startswith="view.").order_by("pk").values_list("verb", flat=True)
+    assert list(verbs) == ["view.created", "view.changed", "view.deleted"]
 
 
 def test_what_an_older_version_imported_is_indexed(words: Project, researcher: User, client: Client) -> None:
     SearchText.objects.all().delete()
     SearchText.objects.all().delete()
-    Trajectory.objects.update(patterns=None)
+    Trajectory.objects.update(patterns=None, tools=None, failed_tools=None)
     assert b"index_trajectories desk" in client.get(LIST).content
     assert services.index_trajectories(words) == 4
     assert found(words, text='"too late"') == {"task-1"}
-    assert not Trajectory.objects.filter(patterns=None).exists()
+    assert not Trajectory.objects.filter(tools=None).exists()
     assert services.index_trajectories(words) == 0
     assert b"index_trajectories" not in client.get(LIST).content
 
@@ -327,11 +367,15 @@ def test_two_agents_over_the_same_tasks(project: Project, researcher: User, clie
         in client.get(f"{LIST}agents/", {"a": "fox@", "b": "fox@"}).content.decode()
     )
     assert client.get(f"{LIST}agents/", {"a": "wolf@", "b": "fox@"}).status_code == 400
-    assert b"Fewer than two agents" not in client.get(f"{LIST}agents/").content
+    overview = client.get(f"{LIST}agents/").content.decode()
+    assert "33.3 %" in overview and "[9.7, 70.0]" in overview and "?agent=fox&amp;version=2" in overview
+    both = client.get(f"{LIST}agents/", {"selected": ["fox@", "fox@2"]})
+    assert both["Location"] == f"{LIST}agents/?a=fox%40&b=fox%402"
+    assert client.get(f"{LIST}agents/", {"selected": ["fox@"]}).status_code == 400
 
 
 def test_agents_without_a_task_in_common(project: Project, researcher: User, client: Client) -> None:
-    assert b"Fewer than two agents" in client.get(f"{LIST}agents/").content
+    assert b"No agents yet" in client.get(f"{LIST}agents/").content
     bring(project, says(1, "a", agent="fox"), says(2, "a", agent="owl"))
     page = client.get(f"{LIST}agents/", {"a": "fox@", "b": "owl@"}).content
     assert b"No common tasks" in page
@@ -428,9 +472,12 @@ def test_find(project: Project, researcher: User, client: Client) -> None:
 
 def test_marks_of_a_very_long_run_are_thinned_out() -> None:
     steps = [BROKEN if n == 4_321 else A for n in range(9_000)]
-    marks = outline.step_marks(steps)
-    assert len(marks) <= 2_001 and [mark.index for mark in marks if mark.failed] == [4_321]
-    assert len(outline.step_marks(steps[:600])) == 600
+    found = step_overview(steps)
+    assert len(found.marks) <= MAX_MARKS and found.failures == [4_321]
+    assert [mark.index for mark in found.marks if mark.failed] == [4_321]
+    assert (found.marks[0].first, found.marks[0].last) == (0, found.per_mark - 1)
+    assert found.marks[-1].last == 8_999
+    assert len(step_overview(steps[:MAX_MARKS]).marks) == MAX_MARKS
 
 
 @pytest.mark.parametrize(

@@ -64,27 +64,24 @@ def test_pages(project: Project, researcher: User, client: Client, path: str, st
 
 
 @pytest.mark.parametrize(
-    "query", ["reward_from=abc", "metadata=x", "text=%00", "pattern=none", "agent=nobody"]
+    "query", ["reward_from=abc", "metadata=x", "text=%00", "pattern=none", "agnet=fox", "campaign=none"]
 )
 def test_a_filter_with_a_mistake_tags_nothing(
     project: Project, researcher: User, client: Client, query: str
 ) -> None:
     bring(project, record())
-    answer = client.post(f"{LIST}tags/", {"tag": "a", "every": "on", "query": query})
-    assert (
-        answer.status_code == 400
-        and b"The filter is invalid. Fix it before tagging all matches." in answer.content
-    )
+    answer = client.post(f"{LIST}tags/", {"tag": "a", "all_matching": "1", "query": query})
+    assert answer.status_code == 400 and b"filter" in answer.content
     assert Trajectory.objects.get().tags == []
 
 
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("tags/", {"tag": "a\0", "every": "on"}),
-        ("tags/", {"tag": "a", "chosen": ["\u00b2"]}),
-        ("filters/", {"name": "a\0", "query": "text=a"}),
-        ("filters/", {"name": " ", "query": "text=a"}),
+        ("tags/", {"tag": "a\0", "all_matching": "1"}),
+        ("tags/", {"tag": "a", "selected": ["\u00b2"]}),
+        ("views/", {"name": "a\0", "query": "text=a"}),
+        ("views/", {"name": " ", "query": "text=a"}),
     ],
 )
 def test_posts(project: Project, researcher: User, client: Client, path: str, body: dict[str, str]) -> None:

@@ -50,6 +50,10 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(inner, (*path, key))
 
 
+def at(document: Any, path: tuple[Any, ...]) -> Any:
+    return at(document[path[0]], path[1:]) if path else document
+
+
 def put(document: Any, path: tuple[Any, ...], text: str) -> Any:
     document = copy.deepcopy(document)
     inner = document
@@ -64,7 +68,7 @@ def test_no_field_of_a_format_runs(name: str, project: Project, researcher: User
     """Fields that tell the format what is what refuse the text; in all others it is shown."""
     taken = 0
     for path in places(DOCUMENTS[name]):
-        for text in (EVIL, NAME):
+        for text in (EVIL, NAME, f"{at(DOCUMENTS[name], path)} {EVIL}"):
             stream = io.BytesIO(json.dumps(put(DOCUMENTS[name], path, text)).encode())
             try:
                 created = import_trajectories(project=project, stream=stream, format=name, by=None).created
@@ -73,7 +77,7 @@ def test_no_field_of_a_format_runs(name: str, project: Project, researcher: User
                 continue
             taken += created
             if created:
-                break  # NAME is for what is too short for EVIL
+                break  # NAME is for what is too short for EVIL, the last for a text that is a whole dialogue
     rows = list(Trajectory.objects.all())
     assert taken == len(rows) > 0
     for row in rows:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.accounts.models import Project
-from apps.trajectories import services
+from apps.trajectories import import_chunks, services
 from apps.trajectories.exports import export_lines
 from apps.trajectories.formats import FORMATS
 from apps.trajectories.models import Trajectory
@@ -71,7 +71,7 @@ def test_another_outcome_is_named_and_the_first_is_kept(project: Project) -> Non
 
 
 def test_equals_in_different_chunks_are_counted(project: Project, monkeypatch: Any) -> None:
-    monkeypatch.setattr(services, "_CHUNK", 2)
+    monkeypatch.setattr(import_chunks, "CHUNK", 2)
     assert counts(bring(project, *[record(1)] * 7)) == (7, 0, 0)
     assert counts(bring(project, *[record(1)] * 8)) == (1, 7, 0)
 

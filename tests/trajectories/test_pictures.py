@@ -141,7 +141,7 @@ def test_the_click_is_drawn_on_what_was_seen(project: Project, client: Client) -
     url = f"/p/desk/trajectories/attachments/{attachment.sha256}/small/"
     assert '<svg viewBox="0 0 1200 800"' in page
     assert f'<image href="{url}" width="1200" height="800"/>' in page
-    assert '<circle class="step-mark" cx="300" cy="200" r="20"/>' in page
+    assert '<circle class="picture-mark" cx="300" cy="200" r="20"/>' in page
     for _ in range(2):  # made, then kept
         shown = client.get(url)
         assert Image.open(io.BytesIO(shown.content)).size == (640, 427)

@@ -1,5 +1,5 @@
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import pytest
 
@@ -7,11 +7,11 @@ from apps.trajectories.prefetching import prefetch
 
 
 def test_values_come_in_order() -> None:
-    assert list(prefetch(iter(range(100)))) == list(range(100))
+    assert list(prefetch(number for number in range(100))) == list(range(100))
 
 
 def test_an_error_comes_where_it_stands() -> None:
-    def source() -> Iterator[int]:
+    def source() -> Generator[int]:
         yield 1
         raise ValueError("the disk is gone")
 
@@ -24,7 +24,7 @@ def test_an_error_comes_where_it_stands() -> None:
 def test_it_is_read_in_another_thread_and_only_a_little_ahead() -> None:
     threads, made, enough = set(), [], threading.Event()
 
-    def source() -> Iterator[int]:
+    def source() -> Generator[int]:
         for number in range(1000):
             threads.add(threading.current_thread())
             made.append(number)

@@ -177,13 +177,75 @@ def test_arguments_are_what_they_are(tool: str, arguments: Any, part: str) -> No
     assert part in "".join(argument.html for argument in arguments_of(tool, arguments, None))
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("old_string", "new_string"),
+        ("old_str", "new_str"),
+        ("oldString", "newString"),
+        ("oldText", "newText"),
+    ],
+)
+def test_an_edit_of_a_file_is_a_diff(old: str, new: str) -> None:
+    before, after = "import os\nx = 1\ny = 2\nend", "import os\nx = 3\ny = 4\nend\nmore"
+    path, edit, all_of_them = arguments_of(
+        "Edit", {"file_path": "a.py", old: before, new: after, "all": True}, None
+    )
+    assert (path.name, edit.name, all_of_them.name) == ("file_path", f"{old} → {new}", "all")
+    assert edit.text.split("\n") == [" import os", "-x = 1", "-y = 2", "+x = 3", "+y = 4", " end", "+more"]
+    assert '<span class="gd">-x = 1' in edit.html
+    assert '<span class="gi">+more' in edit.html
+
+
+def test_several_edits_are_a_diff_each_with_what_else_they_say() -> None:
+    edits = [
+        {"old_string": "a", "new_string": ""},
+        {"old_string": "b", "new_string": "c", "replace_all": True},
+    ]
+    found = arguments_of("MultiEdit", {"file_path": "a.py", "edits": edits}, None)
+    assert [argument.text for argument in found] == ["a.py", "-a", "-b\n+c", "true"]
+
+
+def test_a_text_without_its_other_side_is_no_edit() -> None:
+    assert [
+        argument.name for argument in arguments_of("view", {"old_string": "a", "new_string": None}, None)
+    ] == [
+        "old_string",
+        "new_string",
+    ]
+    assert arguments_of("x", {"edits": [{"old_string": "a", "new_string": "b"}, 5]}, None)[0].name == "edits"
+
+
+def test_an_edit_of_very_many_lines_is_not_compared_line_by_line() -> None:
+    text = "\n".join(map(str, range(5000)))
+    [edit] = arguments_of("Edit", {"old_string": text, "new_string": text + "\nx"}, 40)
+    assert edit.text.startswith("-0\n-1\n")
+    assert edit.hidden > 50_000
+
+
 def test_arguments_are_cut_and_say_so() -> None:
     [only_argument] = arguments_of("write", {"text": "x" * 100}, 30)
     assert (only_argument.text, only_argument.hidden) == ("x" * 30, 70)
     card = render_step_card(
-        Step(source="agent", tool_calls=(ToolCall(name="w", arguments={"t": "x" * 5000}),)), 0, 0
+        Step(source="agent", tool_calls=(ToolCall(name="w", arguments={"t": "x" * 6000}),)), 0, 0
     )
-    assert card.hidden == 1000
+    assert card.hidden == 2000
+
+
+@pytest.mark.parametrize(("length", "hidden"), [(4_000, 0), (4_002, 0), (5_000, 0), (5_001, 1_001)])
+def test_a_text_is_truncated_only_where_that_hides_much(length: int, hidden: int) -> None:
+    message = (Part(text="x" * length),)
+    card = render_step_card(
+        Step(
+            source="agent",
+            message=message,
+            reasoning="x" * length,
+            tool_calls=(ToolCall(name="w", arguments={"t": "x" * length}),),
+        ),
+        0,
+        0,
+    )
+    assert card.hidden == 3 * hidden
 
 
 def test_words_that_differ_are_marked() -> None:

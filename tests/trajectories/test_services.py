@@ -215,5 +215,5 @@ def test_the_queries_of_a_chunk_do_not_grow_with_its_records(
     project: Project, django_assert_max_num_queries: Any
 ) -> None:
     bring(project, lines(*(record(number) for number in range(50))))
-    with django_assert_max_num_queries(17):
+    with django_assert_max_num_queries(19):
         bring(project, lines(*(record(number) for number in range(100, 500))))

@@ -8,10 +8,10 @@ from django.urls import reverse
 
 from apps.accounts.models import Project, User
 from apps.trajectories import services
+from apps.trajectories.filter_queries import filter_trajectories
 from apps.trajectories.models import Trajectory
 from apps.trajectories.outline import MAX_SPEAKER_STEPS, speaker_steps
 from apps.trajectories.selectors import (
-    filter_trajectories,
     parent_trajectory,
     sub_agent_trajectories,
 )
@@ -42,7 +42,7 @@ def test_a_step_names_its_speaker(project: Project, researcher: User, client: Cl
     assert '<span class="step-who" dir="auto">agent 0</span> <span>Agent</span>' in shown
     assert "Speakers (3)" in shown
     assert (
-        f'<bdi>agent 1</bdi> <span class="caption">1 step</span>\n        <div><a href="#t{row.pk}-s2">2</a>'
+        f'<bdi>agent 1</bdi> <span class="caption">1 step</span>\n    <div><a href="?step=2#t{row.pk}-s2">2</a>'
         in shown
     )
 
@@ -73,10 +73,10 @@ def test_trajectories_are_found_by_a_speaker(
     first, second, _ = put(
         project, record(1, messages=conversation(3)), record(2, messages=conversation(2)), record(3)
     )
-    assert set(filter_trajectories(project, speaker="agent 1")) == {first, second}
-    assert list(filter_trajectories(project, speaker="agent 2")) == [first]
+    assert set(filter_trajectories(project, {"speaker": "agent 1"})) == {first, second}
+    assert list(filter_trajectories(project, {"speaker": "agent 2"})) == [first]
     listed = client.get(reverse("trajectories:trajectory-list", args=[project.slug]), {"speaker": "agent 2"})
-    assert [row for row, _ in listed.context["trajectories"]] == [first]
+    assert [line.row for line in listed.context["table"].body] == [first]
     answer = client.get(f"/api/v1/projects/{project.slug}/trajectories?speaker=agent+2", headers=key).json()
     assert [item["id"] for item in answer["items"]] == [str(first.pk)]
 
@@ -89,9 +89,9 @@ def test_sub_agents_and_their_parent_link_to_each_other(
     assert parent_trajectory(child) == outer
     assert sub_agent_trajectories(outer) == [child]
     assert (parent_trajectory(outer), sub_agent_trajectories(child)) == (None, [])
-    assert f'Sub-agent of <a href="/p/{project.slug}/trajectories/{outer.pk}' in page(
+    assert f'Sub-agent of</dt><dd><a href="/p/{project.slug}/trajectories/{outer.pk}' in page(
         client, project, child.pk
     )
     shown = page(client, project, outer.pk)
-    assert "Sub-agents: " in shown
+    assert "Sub-agents</dt>" in shown
     assert f"trajectories/{child.pk}" in shown

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from apps.trajectories import formats
-from apps.trajectories.formats.event_log import event_log
+from apps.trajectories.formats.event_log import event_log, same_file
 from apps.trajectories.formats.record import Record
 from apps.trajectories.import_reader import ImportReader, read_import_records
 from workers.errors import InvalidRecord
@@ -131,3 +131,38 @@ class TestEventLog:
         gathered.add(Record(1, b'{"n": NaN}', {"n": None}, is_edited=True))
         [record] = gathered.records()
         assert (record.raw, record.document) == (b'{"n": NaN}', [{"n": None}])
+
+    def test_what_is_over_is_given_when_the_next_file_begins(self):
+        gathered = event_log(key=lambda event: event.get("run"))(10_000)
+
+        def given(source, *documents):
+            found = [*gathered.ready(source)]
+            for document in documents:
+                gathered.add(Record(1, json.dumps(document).encode(), document, source=source))
+                found += gathered.ready(source)
+            return [record.document for record in found]
+
+        assert given("x", {"n": 1}, [{"n": 2}]) == [[{"n": 1}], [{"n": 2}]]
+        assert given("x", {"n": 3}) == []
+        assert given("y", {"n": 4}, {"run": "a", "n": 5}) == [[{"n": 3}]]
+        assert given("z", {"run": "a", "n": 6}) == []
+        assert [[event["n"] for event in record.document] for record in gathered.records()] == [[4, 5, 6]]
+
+    def test_a_run_that_ends_with_its_file_does_not_go_on_in_another(self):
+        gathered = event_log(key=lambda event: event["run"], within=same_file)(10_000)
+        found = []
+        for source in "xxy":
+            found += [len(record.document) for record in gathered.ready(source)]
+            gathered.add(Record(1, b'{"run": "a"}', {"run": "a"}, source=source))
+        assert found == [2]
+        assert [len(record.document) for record in gathered.records()] == [1]
+
+    def test_runs_without_an_answer_wait_until_another_has_one(self):
+        gathered = event_log(answers=lambda event: "said" in event)(10_000)
+        found = []
+        for source, document in (("x", {"n": 1}), ("y", [{"n": 2}]), ("z", {"said": 3}), ("w", {"n": 4})):
+            found += gathered.ready(source)
+            gathered.add(Record(1, json.dumps(document).encode(), document, source=source))
+        found += gathered.records()
+        assert [record.document for record in found if not record.skipped] == [[{"said": 3}]]
+        assert sum("did nothing" in record.skipped for record in found) == 3

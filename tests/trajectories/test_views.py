@@ -10,6 +10,7 @@ from django.test import Client
 from apps.accounts.models import Project, User
 from apps.trajectories import services
 from apps.trajectories.models import Attachment, Import, Trajectory
+from apps.trajectories.views import viewer
 from tests.trajectories.conftest import lines, record
 
 PNG = base64.b64decode(  # one pixel
@@ -23,7 +24,9 @@ def bring(project: Project, *records: Any) -> Trajectory:
     return Trajectory.objects.order_by("-pk")[0]
 
 
-@pytest.mark.parametrize("path", ["", "upload/", "{pk}/", "{pk}/steps/", "{pk}/steps/0/", "node/"])
+@pytest.mark.parametrize(
+    "path", ["", "upload/", "{pk}/", "{pk}/steps/", "{pk}/steps/0/", "node/", "{pk}/overview/", "{pk}/json/"]
+)
 def test_who_may_open_what(
     path: str,
     project: Project,
@@ -51,11 +54,11 @@ def test_the_list_filters_and_pages(project: Project, researcher: User, client: 
     assert b"No trajectories yet" in client.get("/p/desk/trajectories/").content
     bring(project, *(record(n, agent="mono" if n % 2 else "duo", success=n < 10) for n in range(60)))
     page = client.get("/p/desk/trajectories/")
-    assert (len(page.context["trajectories"]), page.context["count"]) == (50, 60)
-    rest = client.get(f"/p/desk/trajectories/?cursor={page.context['next_cursor']}")
-    assert (len(rest.context["trajectories"]), rest.context["next_cursor"]) == (10, None)
-    found = client.get("/p/desk/trajectories/?agent=mono&success=yes").context["trajectories"]
-    assert {row.task.external_id for row, _ in found} == {f"task-{n}" for n in (1, 3, 5, 7, 9)}
+    assert (len(page.context["table"].body), page.context["table"].count) == (50, 60)
+    rest = client.get(f"/p/desk/trajectories/{page.context['table'].next_url}")
+    assert (len(rest.context["table"].body), rest.context["table"].next_url) == (10, "")
+    found = client.get("/p/desk/trajectories/?agent=mono&success=yes").context["table"].body
+    assert {line.row.task.external_id for line in found} == {f"task-{n}" for n in (1, 3, 5, 7, 9)}
     assert b"No matching trajectories" in client.get("/p/desk/trajectories/?task=none").content
 
 
@@ -82,29 +85,112 @@ def test_hostile_text_is_text(project: Project, researcher: User, client: Client
         assert "<script>alert" not in page and "<img src=x" not in page and 'src="javascript:' not in page
 
 
-def test_the_outcome_is_hidden_unless_asked(
+def test_the_outcome_is_shown_to_researchers_alone(
     project: Project, researcher: User, client: Client, annotator_client: Client
 ) -> None:
     messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "reward": 0.125}]
     pk = bring(project, {"task": "t", "messages": messages, "reward": 0.375, "success": True}).pk
-    hidden = client.get(f"/p/desk/trajectories/{pk}/").content
-    assert b"0.125" not in hidden and b"0.375" not in hidden
-    shown = client.get(f"/p/desk/trajectories/{pk}/?show_outcome=1").content
+    shown = client.get(f"/p/desk/trajectories/{pk}/").content
     assert b"0.125" in shown and b"0.375" in shown
-    assert b"0.125" not in annotator_client.get(f"/p/desk/trajectories/{pk}/steps/?show_outcome=1").content
+    hidden = client.get(f"/p/desk/trajectories/{pk}/?show_outcome=0").content
+    assert b"0.125" not in hidden and b"0.375" not in hidden
+    steps = f"/p/desk/trajectories/{pk}/steps/"
+    assert b"0.125" not in client.get(steps).content
+    for asked in ("show_outcome=1", "page=1"):
+        assert b"0.125" in client.get(f"{steps}?{asked}").content
+        assert b"0.125" not in annotator_client.get(f"{steps}?{asked}").content
 
 
-def test_steps_come_as_they_are_scrolled_to(project: Project, researcher: User, client: Client) -> None:
-    messages = [{"role": "user" if n % 2 else "assistant", "content": f"turn {n}."} for n in range(45)]
+def test_the_title_names_agent_and_task(project: Project, researcher: User, client: Client) -> None:
+    agent = {"name": "coder", "version": "2"}
+    messages = [{"role": "user", "content": "Fix it.\nNow."}, {"role": "assistant", "content": "a"}]
+    pk = bring(project, {"task": "refund-7", "agent": agent, "messages": messages}).pk
+    assert "<title>coder 2: refund-7 " in client.get(f"/p/desk/trajectories/{pk}/").content.decode()
+    pk = bring(project, {"messages": messages}).pk
+    assert "<title>Unnamed agent: Fix it. " in client.get(f"/p/desk/trajectories/{pk}/").content.decode()
+
+
+def test_the_page_opens_at_a_step_and_leads_to_the_others(
+    project: Project, researcher: User, client: Client
+) -> None:
+    messages = [{"role": "user" if n % 2 else "assistant", "content": f"turn {n}."} for n in range(65)]
     pk = bring(project, {"task": "t", "messages": messages}).pk
-    first = client.get(f"/p/desk/trajectories/{pk}/").content.decode()
-    assert f'id="t{pk}-s19"' in first and f'id="t{pk}-s20"' not in first and f"/{pk}/steps/?start=20" in first
+    url = f"/p/desk/trajectories/{pk}/"
+    first = client.get(url).content.decode()
+    assert f'id="t{pk}-s19"' in first and f'id="t{pk}-s20"' not in first
+    assert 'data-first="20" data-last="64"><a href="?step=20" rel="next">' in first
     assert f'id="t{pk}-s4" data-step="4" data-agent-step="2"' in first
-    last = client.get(
-        f"/p/desk/trajectories/{pk}/steps/?start=40", headers={"HX-Request": "true"}
-    ).content.decode()
-    assert "turn 44." in last and "start=" not in last and "<html" not in last
-    assert client.get(f"/p/desk/trajectories/{pk}/steps/?start=-1").status_code == 400
+    middle = client.get(f"{url}?step=45&list=agent%3Dx").content.decode()
+    assert f'id="t{pk}-s45"' in middle and f'id="t{pk}-s39"' not in middle
+    assert 'data-first="0" data-last="39"><a href="?list=agent%3Dx&amp;step=20" rel="prev">' in middle
+    assert f'id="t{pk}-s64"' in client.get(f"{url}?step=99999").content.decode()
+    assert client.get(f"{url}?step=x").status_code == 400
+    last = client.get(f"{url}steps/?start=60&alone=1&page=1", headers={"HX-Request": "true"})
+    assert "turn 64." in last.content.decode() and "<html" not in last.content.decode()
+    assert client.get(f"{url}steps/?start=-1").status_code == 400
+
+
+def test_a_long_trajectory_opens_without_reading_all_of_its_steps(
+    project: Project, researcher: User, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = [{"role": "assistant", "content": "x", "name": "ann"} for _ in range(300)]
+    pk = bring(project, {"task": "t", "messages": messages}).pk
+    url = f"/p/desk/trajectories/{pk}/"
+    with monkeypatch.context() as patched:
+        patched.setattr(viewer, "load_trajectories", None)
+        page = client.get(f"{url}?step=250").content.decode()
+    assert f'id="t{pk}-s250"' in page and f'hx-get="{url}overview/?page=1"' in page
+    overview = client.get(f"{url}overview/", headers={"HX-Request": "true"}).content.decode()
+    assert overview.count("data-mark=") == 300 and "<html" not in overview
+    assert "<html" in client.get(f"{url}overview/").content.decode()
+
+
+def test_the_list_it_was_opened_from_gives_previous_and_next(
+    project: Project, researcher: User, client: Client
+) -> None:
+    bring(project, *(record(n, agent="mono" if n % 2 else "duo") for n in range(7)))
+    keys = list(Trajectory.objects.filter(agent_name="mono").order_by("-pk").values_list("pk", flat=True))
+    page = client.get(f"/p/desk/trajectories/{keys[1]}/?list=agent%3Dmono").content.decode()
+    assert f'href="/p/desk/trajectories/{keys[0]}/?list=agent%3Dmono">Previous' in page
+    assert f'href="/p/desk/trajectories/{keys[2]}/?list=agent%3Dmono">Next' in page
+    assert "2 of 3" in page
+    listed = client.get("/p/desk/trajectories/?agent=mono&sort=task&page=1").content.decode()
+    assert f'href="/p/desk/trajectories/{keys[0]}/?list=agent%3Dmono%26sort%3Dtask"' in listed
+    by_steps = client.get(f"/p/desk/trajectories/{keys[0]}/?list=agent%3Dmono%26sort%3Dsteps")
+    neighbors = by_steps.context["neighbors"]  # of equal steps by their number, the first imported first
+    assert (neighbors.previous, neighbors.following, neighbors.position) == (keys[1], None, 3)
+    assert "In the list" in page
+    assert "In the list" not in client.get(f"/p/desk/trajectories/{keys[1]}/").content.decode()
+
+
+def test_tags_are_added_and_removed_on_the_page(project: Project, researcher: User, client: Client) -> None:
+    row = bring(project, record())
+    url = f"/p/desk/trajectories/{row.pk}/tags/"
+    added = client.post(url, {"tag": "to  read"}, headers={"HX-Request": "true"}).content.decode()
+    assert "to read" in added and "<html" not in added
+    assert client.post(url, {"tag": "later"}).status_code == 302
+    row.refresh_from_db()
+    assert row.tags == ["to read", "later"]
+    client.post(url, {"tag": "later", "remove": "1"})
+    row.refresh_from_db()
+    assert row.tags == ["to read"]
+    assert client.post(url, {"tag": ""}).status_code == 400
+
+
+def test_documents_are_shown_and_downloaded(project: Project, researcher: User, client: Client) -> None:
+    document = record()
+    pk = bring(project, document).pk
+    url = f"/p/desk/trajectories/{pk}/"
+    for name in ("original", "atif", "openai"):
+        shown = client.get(f"{url}?view=json&document={name}")
+        assert shown.context["json_text"] and shown.context["json_hidden"] == 0
+        saved = client.get(f"{url}json/?document={name}")
+        assert saved["Content-Disposition"] == f'attachment; filename="trajectory-{pk}-{name}.json"'
+        assert json.loads(saved.content)
+    assert client.get(f"{url}json/").content.strip() == json.dumps(document).encode()
+    assert client.get(f"{url}json/?document=none").status_code == 400
+    step = json.loads(client.get(f"{url}?view=json&step=0").context["json_text"])
+    assert step["index"] == 0 and step["source"]
 
 
 def test_a_huge_text_is_cut_until_asked_for(project: Project, researcher: User, client: Client) -> None:

@@ -100,10 +100,10 @@ def base_model(config: PreTrainedConfig, *, seed: int = 0) -> Any:
 
 
 def save_decoder(
-    folder: Path, name: str = "llama", *, shape: dict[str, int] | None = None, **tokens: Any
+    folder: Path, name: str = "llama", *, shape: dict[str, int] | None = None, seed: int = 1, **tokens: Any
 ) -> Path:
     """As a model of the hub lies on a disk, LM head included. shape: what of its configuration is to be otherwise."""
-    torch.manual_seed(1)
+    torch.manual_seed(seed)
     config = configs()[name]
     config.update(shape or {})
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)

@@ -25,6 +25,7 @@ from workers.errors import RewardError, Unavailable
 
 logger = logging.getLogger(__name__)
 
+_LEAST_PART = 8  # of the budget, that a batch has where more waits
 _served_numbers = itertools.count(1)
 
 
@@ -81,6 +82,7 @@ class _Entry:
     rendered: RenderedInput
     criteria: tuple[str, ...]
     waiters: list[tuple[_Request, int]]
+    at: float = field(default_factory=time.monotonic)
 
     @property
     def key(self) -> Key:
@@ -120,6 +122,11 @@ class Batcher:
         self.duplicate_bytes = duplicate_bytes
         self.duplicates = DuplicateCache(duplicate_bytes)
         self.batches = 0
+        self.computed_tokens = 0
+        self.waited = 0  # items that were taken from the queue, and the seconds that they waited together
+        self.waited_seconds = 0.0
+        self._finished_seconds = 0.0
+        self._started: dict[int, float] = {}  # by thread, the batch that it computes
         self._tokens_per_second = 5_000.0  # a guess until something was computed; only Retry-After reads it
         self._fair = FairOrder()
         self._queues: dict[_Queue, dict[_Family, deque[_Entry]]] = {}
@@ -127,16 +134,33 @@ class Batcher:
         self._order = 0
         self._closed = False
         self._changed = threading.Condition()
-        self._threads = [
-            threading.Thread(target=self._run, name="touchstone-model", daemon=True) for _ in range(threads)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        self._wanted_threads = 0
+        self.set_threads(threads)
 
     @property
     def queued(self) -> int:
         """Tokens that wait."""
         return self._fair.queued
+
+    @property
+    def threads(self) -> int:
+        """Batches that can be computed at the same time."""
+        return self._wanted_threads
+
+    @property
+    def busy_seconds(self) -> float:
+        """Of all threads together, since the start, those in which a batch was computed."""
+        with self._changed:
+            now = time.monotonic()
+            return self._finished_seconds + sum(now - started for started in self._started.values())
+
+    @property
+    def oldest_wait(self) -> float:
+        """Seconds that the oldest of what waits has waited; 0 where nothing waits."""
+        with self._changed:
+            heads = [queue[0].at for families in self._queues.values() for queue in families.values()]
+        return time.monotonic() - min(heads) if heads else 0.0
 
     def clone_limits(self, threads: int) -> "Batcher":
         """Another batcher with the same limits."""
@@ -147,6 +171,21 @@ class Batcher:
             duplicate_bytes=self.duplicate_bytes,
             threads=threads,
         )
+
+    def set_threads(self, count: int) -> None:
+        """Batches that are computed at the same time. Fewer: the others end after what they compute."""
+        with self._changed:
+            if self._closed:
+                return
+            self._wanted_threads = count
+            new = [
+                threading.Thread(target=self._run, name="touchstone-model", daemon=True)
+                for _ in range(count - len(self._threads))
+            ]
+            self._threads += new
+            self._changed.notify_all()
+        for thread in new:
+            thread.start()
 
     def submit(
         self,
@@ -186,7 +225,7 @@ class Batcher:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        for thread in self._threads:
+        for thread in list(self._threads):
             thread.join()
         for entry in self._pending.values():
             for request, _ in entry.waiters:
@@ -236,21 +275,28 @@ class Batcher:
 
     def _run(self) -> None:
         while (batch := self._take()) is not None:
-            started = time.perf_counter()
-            self._compute(batch)
-            seconds = max(time.perf_counter() - started, 1e-6)
-            rate = len(self._threads) * sum(entry.rendered.tokens for entry in batch) / seconds
+            thread, started = threading.get_ident(), time.monotonic()
             with self._changed:
-                self.batches += 1
+                self._started[thread] = started
+            self._compute(batch)
+            tokens, seconds = sum(entry.rendered.tokens for entry in batch), time.monotonic() - started
+            rate = len(self._threads) * tokens / max(seconds, 1e-6)
+            with self._changed:
+                del self._started[thread]
+                self._finished_seconds += seconds
+                self.batches += bool(batch)
+                self.computed_tokens += tokens
                 self._tokens_per_second = max(0.8 * self._tokens_per_second + 0.2 * rate, 1.0)
 
     def _take(self) -> list[_Entry] | None:
-        """The next micro-batch; None when closed."""
+        """The next micro-batch; None for a thread that ends."""
         with self._changed:
-            if not self._queues and not self._closed:
-                self._changed.wait_for(lambda: self._queues or self._closed)
+            if not self._queues and not self._must_end:
+                self._changed.wait_for(lambda: self._queues or self._must_end)
                 self._changed.wait_for(self._is_full, timeout=self.wait_seconds)
-            if self._closed:
+            if self._must_end:
+                if not self._closed:
+                    self._threads.remove(threading.current_thread())
                 return None
             if not self._queues:  # another thread took it
                 return []
@@ -263,17 +309,19 @@ class Batcher:
     def _fill(self, families: dict[_Family, deque[_Entry]]) -> list[_Entry]:
         """Up to the budget, counting what members of a family share once. The family of the first comes first."""
         batch: list[_Entry] = []
-        tokens = 0
+        tokens, budget, now = 0, self._budget(), time.monotonic()
         for family in sorted(families, key=lambda name: _turn(families[name])):
             queue, before = families[family], None
             while queue:
                 entry = queue[0]
                 new = entry.rendered.tokens - (entry.rendered.shared(before) if before is not None else 0)
-                if batch and tokens + new > self.batch_tokens:
+                if batch and tokens + new > budget:
                     return batch
                 queue.popleft()
                 self._fair.take(entry.caller, entry.rendered.tokens, entry.turn)
                 if entry.has_waiting_request:
+                    self.waited += 1
+                    self.waited_seconds += now - entry.at
                     batch.append(entry)
                     tokens += new
                     before = entry.rendered
@@ -282,8 +330,20 @@ class Batcher:
             del families[family]
         return batch
 
+    def _budget(self) -> int:
+        """Tokens of a batch: where several threads take some, each its part of what waits."""
+        if self._wanted_threads == 1:
+            return self.batch_tokens
+        part = math.ceil(self.queued / self._wanted_threads)
+        return min(max(part, self.batch_tokens // _LEAST_PART), self.batch_tokens)
+
+    @property
+    def _must_end(self) -> bool:
+        """Whether the thread that asks is one too many."""
+        return self._closed or len(self._threads) > self._wanted_threads
+
     def _is_full(self) -> bool:
-        return self._closed or self.queued >= self.batch_tokens
+        return self._must_end or self.queued >= self.batch_tokens
 
     def _compute(self, batch: list[_Entry]) -> None:
         """Score a micro-batch. If it fails, each item is scored alone: only the bad one's request fails."""

@@ -23,11 +23,11 @@ class ItemScore:
 
     reward, std, components, values: on the reward scale; reward: transforms included. components: what each component
     adds; values: of every component before its weight. raw, offset, steps: in units of which one is worth `unit` on the
-    reward scale, 0 being at `zero`; steps: as bounded as the reward is. step_scores: of process rewards (aggregations
-    mean and min), each step's own score, treated as a reward is. critiques: by component, of models that write and of
-    judges. preferred: of two that were compared by a model that can, how likely this one is the better. cut_tokens: of
-    the input, not read by the first model. task_tokens: what the task was cut to, if it was. reasons: by component,
-    what moved it, where that was asked for. reason_tokens: of the copies that were scored to find out.
+    reward scale, 0 being at `zero`; steps: as bounded as the reward is. step_scores: of process rewards
+    (PROCESS_AGGREGATIONS), each step's own score, treated as a reward is. critiques: by component, of models that write
+    and of judges. preferred: of two that were compared by a model that can, how likely this one is the better.
+    cut_tokens: of the input, not read by the first model. task_tokens: what the task was cut to, if it was. reasons: by
+    component, what moved it, where that was asked for. reason_tokens: of the copies that were scored to find out.
     """
 
     reward: float

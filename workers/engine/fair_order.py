@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 Caller = tuple[str, str]  # a project, and a key of it
 NO_CALLER: Caller = ("", "")
+WARM_UP: Caller = ("", "warm-up")
 
 
 @dataclass(eq=False, slots=True)

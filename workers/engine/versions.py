@@ -9,7 +9,7 @@ from typing import Any
 
 from workers.engine.batcher import Batcher, ServedModel
 from workers.engine.composition import ItemScore, WeightedComponent, apply, combine, step_scores
-from workers.engine.fair_order import NO_CALLER, Caller
+from workers.engine.fair_order import NO_CALLER, WARM_UP, Caller
 from workers.engine.group_cuts import cut_groups_alike
 from workers.engine.judge_components import Ask, JudgeComponents, Opinion, judge_score, no_judge, readable
 from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
@@ -31,6 +31,7 @@ from workers.schema.endpoints import (
     Verifier,
 )
 from workers.schema.logistic import logistic
+from workers.schema.model_score import PROCESS_AGGREGATIONS
 from workers.schema.reading_flags import reading_flags
 from workers.schema.records import Source
 from workers.schema.rendered_items import read_again
@@ -300,6 +301,22 @@ class Version:
                     f"pessimism needs an ensemble, and {name} has a single head; train it with `ensemble` above 1."
                 )
 
+    def warm_up_with(self, item: ScoreInput) -> None:
+        """Have the models score an item that another version scored, so that what they keep of it is there. Blocks. An
+        item that this version does not read is passed over."""
+        try:
+            prepared = self.render([item], caller=WARM_UP)
+            futures = [
+                self._batcher_for(self.models[name]).submit(
+                    self.models[name], batch, prepared.criteria.get(name, ()), WARM_UP
+                )
+                for name, batch in prepared.rendered.items()
+            ]
+            for future in futures:
+                future.result()
+        except RewardError:
+            return
+
     @contextmanager
     def lease(self) -> Iterator["Version"]:
         """Hold the version for one request: it is not closed before."""
@@ -360,7 +377,7 @@ class Version:
         score = apply(
             self.spec.transforms,
             combined,
-            is_additive=self.aggregation not in ("mean", "min"),
+            is_additive=self.aggregation not in PROCESS_AGGREGATIONS,
             flags=(
                 *self._flags(models, combined.std, steps, is_truncated=is_truncated),
                 *("task_cut",) * (task_tokens is not None),
@@ -376,7 +393,7 @@ class Version:
             if criterion_model is None
             else {name: models[criterion_model].criteria[name] for name in prepared.request_criteria},
             step_scores=step_scores(self.spec.transforms, combined)
-            if self.aggregation in ("mean", "min")
+            if self.aggregation in PROCESS_AGGREGATIONS
             else (),
             critiques=self._critiques(models, replies, index),
         )

@@ -17,7 +17,8 @@ from workers.evaluate.comparison import compare
 from workers.evaluate.diagnostics import with_leaks
 from workers.evaluate.predictions import RecordScorer
 from workers.evaluate.public_benchmarks import evaluate_published
-from workers.evaluate.report import evaluate
+from workers.evaluate.report import evaluate, take_decisions
+from workers.json_files import write_json
 from workers.models import LoadedModel, load_scorer
 from workers.schema import read_records
 from workers.schema.contamination import find_contamination
@@ -94,6 +95,7 @@ def _evaluate(arguments: argparse.Namespace) -> None:
             report = with_leaks(report, leaks)
         if other is not None:
             report["against"] = compare(scorer, other, records)
+        write_json(out.with_suffix(".decisions.json"), take_decisions(report))
         _write(out, report)
 
 

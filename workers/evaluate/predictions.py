@@ -73,7 +73,9 @@ class RecordScorer:
             return ScoredRecord(record, scores)
         if by in self.model.criteria:
             scores = self._scores_by(by, record, scores)
-        compared = self._compare(record) if isinstance(record, PreferenceRecord) else None
+        if not isinstance(record, PreferenceRecord) or not self.model.compares:
+            return ScoredRecord(record, scores)
+        compared = self._compare(record)
         return ScoredRecord(record, scores, compared)
 
     def _scores_by(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from workers.evaluate.annotators import annotator_report
+from workers.evaluate.decisions import held_out_decisions
 from workers.evaluate.diagnostics import findings
 from workers.evaluate.learned_baselines import LearnedBaselines
 from workers.evaluate.mistakes import worst_mistakes
@@ -59,10 +60,17 @@ def report_of(
         "length_correlation": length_correlation(scored_records),
         "truncated": _truncated(scored_records),
         "mistakes": worst_mistakes(found),
+        "decisions": held_out_decisions(found),  # kept apart from the report: `take_decisions`
     }
     if any(scored.compared for scored in (*scored_records, *validation)):
         report |= {"generative": verdict_report(found, learned), "position": position_report(found)}
     return report | {"findings": findings(report)}
+
+
+def take_decisions(report: dict[str, Any]) -> list[Any]:
+    """Out of the report, where they would only be in the way: those of the test split, else those of the folds."""
+    pooled = (report.get("pooled") or {}).pop("decisions", [])
+    return report.pop("decisions", None) or pooled
 
 
 def predict(model: LocalScorer, records: Sequence[FeedbackRecord], *, cache: Any = None) -> list[Prediction]:

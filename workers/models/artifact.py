@@ -6,20 +6,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
+from workers.device import choose_device
 from workers.errors import RewardError
+from workers.models.backbones.base import Placement
 from workers.models.files import WEIGHTS, file_hash
 from workers.models.kinds import KINDS, kind_module
 from workers.models.loaded import LoadedModel
 from workers.models.ood import OodDetector, load_ood_detector
-from workers.models.remote import Ask, RemoteModel
+from workers.models.remote import RemoteModel, probe_of
 from workers.models.reward_model import RewardModel
 from workers.schema import SCHEMA_VERSION, parse_json
 from workers.schema.decode import require_object
+from workers.schema.parents import DECODER_KINDS
 from workers.schema.recipe import Recipe
+from workers.schema.remote_models import Ask, ModelProbe
 from workers.text import template_fingerprint
 
 if TYPE_CHECKING:  # it takes seconds to import
@@ -60,7 +65,7 @@ def save(
     training: statistics of the training trajectories, to measure drift against; see `workers.train.reward_statistics`.
     objective: what its losses learnt next to it (thresholds, reliabilities), for `workers.influence`."""
     folder.mkdir(parents=True, exist_ok=True)
-    part = kind_module(recipe.backbone).save(model.backbone, model.heads, folder, recipe)
+    part = kind_module(model.backbone.kind).save(model.backbone, model.heads, folder, recipe)
     if ood_detector is not None:
         ood_detector.save(folder)
     if objective:
@@ -136,6 +141,7 @@ def load(folder: Path, *, device: str = "cpu", precision: str = "float32") -> Lo
 
     precision: `float32`, or `bfloat16`: some three times as quick, and a reward moves with what is scored next to it.
     """
+    device = str(choose_device(device))
     manifest = _manifest(folder)
     if _writes(manifest):
         raise RewardError(f"{folder.name} writes its verdicts; it has no states or heads to go on from.")
@@ -148,7 +154,8 @@ def is_generative(folder: Path) -> bool:
 
 
 def load_scorer(folder: Path, *, device: str = "cpu", precision: str = "float32") -> LocalScorer:
-    """Whatever kind of reward model it is. Raises RewardError."""
+    """Whatever kind of reward model it is. Raises RewardError; DeviceError where the device is not there."""
+    device = str(choose_device(device))
     manifest = _manifest(folder)
     if not _writes(manifest):
         return _undamaged(folder, lambda: _load(folder, manifest, device, precision))
@@ -171,7 +178,7 @@ def _load(folder: Path, manifest: dict[str, Any], device: str, precision: str) -
             f"{folder.name} has the backbone {kind!r}, this version knows {', '.join(KINDS)}; load it with the version "
             "that made it."
         )
-    backbone, config, weights = kind_module(kind).load(folder, manifest, device)
+    backbone, config, weights = kind_module(kind).load(folder, manifest, Placement(device, precision))
     backbone.in_bfloat16 = precision == "bfloat16"
     _require_same_text(folder, manifest, backbone.renderer)
     model = RewardModel(
@@ -181,15 +188,15 @@ def _load(folder: Path, manifest: dict[str, Any], device: str, precision: str) -
         reward_from=manifest.get("reward_from", "scalar"),
     )
     model.heads.load_state_dict(weights, strict=True)
-    if kind != "decoder":
+    if kind not in DECODER_KINDS:
         model.heads.double()
     return LoadedModel(model.to(device), manifest, load_ood_detector(folder))
 
 
-def load_remote(folder: Path, connect: Callable[[int], Ask]) -> RemoteModel:
+def load_remote(folder: Path, connect: Callable[[ModelProbe], Ask]) -> RemoteModel:
     """The same model, computed by someone else: only its tokenizer is read here.
 
-    connect: from the most tokens an item has to what asks for them.
+    connect: from the model's probe to what asks those that compute it.
     Raises RewardError where it cannot be computed by a sequence classifier, or is not what answers; Unavailable where
     no one does.
     """
@@ -213,9 +220,7 @@ def load_remote(folder: Path, connect: Callable[[int], Ask]) -> RemoteModel:
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise _damaged(folder, error) from error
     _require_same_text(folder, manifest, renderer)
-    model = RemoteModel(renderer, manifest, connect(manifest["text"]["max_tokens"]))
-    model.score([])
-    return model
+    return RemoteModel(renderer, manifest, connect(probe_of(manifest)))
 
 
 def _writes(manifest: dict[str, Any]) -> bool:
@@ -226,6 +231,11 @@ def _writes(manifest: dict[str, Any]) -> bool:
 def _undamaged(folder: Path, read: Callable[[], T]) -> T:
     try:
         return read()
+    except torch.OutOfMemoryError as error:
+        raise RewardError(
+            f"the GPU has too little free memory for {folder.name}: {str(error).partition('. ')[0]}. End what else "
+            "uses it, set the precision to bfloat16, or serve the model on a larger GPU."
+        ) from error
     except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise _damaged(folder, error) from error
 

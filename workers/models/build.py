@@ -4,8 +4,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from workers.models.heads import HeadsConfig
-from workers.models.kinds import Names, kind_module
-from workers.models.reward_model import RewardFrom, RewardModel
+from workers.models.kinds import Names, kind_module, recipe_kind
+from workers.models.reward_model import RewardModel
+from workers.models.states import RewardFrom
 from workers.schema import Trajectory
 from workers.schema.recipe import Recipe
 
@@ -25,18 +26,26 @@ def build(
     labels, criteria: names of what is read off it next to the reward. examples: of what it is to read; the first is
     looked at. like: one whose untrained parts may be shared.
     """
-    kind = kind_module(recipe.backbone)
+    kind = kind_module(recipe_kind(recipe))
     names = Names(labels, tuple(criteria))
     backbone = kind.build(recipe, examples, like and like.backbone, device, names)
-    config: dict[str, Any] = kind.heads(recipe, backbone.width, names)
-    heads = HeadsConfig(
-        width=backbone.width, ensemble=recipe.ensemble, labels=labels, criteria=bool(criteria), **config
-    )
-    model = RewardModel(backbone, heads, aggregation=recipe.aggregation, reward_from=reward_from)
+    heads = _heads_config(kind.heads(recipe, backbone.width, names), recipe, backbone.width, names)
+    aggregation, source = backbone.scoring(recipe.aggregation, reward_from)
+    model = RewardModel(backbone, heads, aggregation=aggregation, reward_from=source)
     backbone.set_heads(model.heads)
     return model.to(device)
 
 
 def renderer_of(recipe: Recipe, examples: Sequence[Trajectory] = ()) -> Any:
     """What will read the trajectories, without its model."""
-    return kind_module(recipe.backbone).renderer(recipe, examples)
+    return kind_module(recipe_kind(recipe)).renderer(recipe, examples)
+
+
+def _heads_config(
+    found: HeadsConfig | dict[str, Any], recipe: Recipe, width: int, names: Names
+) -> HeadsConfig:
+    if isinstance(found, HeadsConfig):
+        return found
+    return HeadsConfig(
+        width=width, ensemble=recipe.ensemble, labels=names.labels, criteria=bool(names.criteria), **found
+    )

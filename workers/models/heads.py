@@ -12,7 +12,7 @@ from torch.nn import functional
 class HeadsConfig:
     """width: of a state. ensemble: heads of each kind, trained on bootstrap samples of their own.
 
-    inner: width of the perceptrons; 0 is one linear map without a bias, as sequence classifiers have it.
+    inner: width of the perceptrons; 0 is one linear map, as sequence classifiers have it. bias: whether that has one.
     labels: what a step can be called, () without such a head. criteria: whether there is a criterion head.
     named_criteria: those it knows by their names alone, of a backbone that has numbers for them; () reads their texts.
     """
@@ -24,6 +24,10 @@ class HeadsConfig:
     criteria: bool = False
     dropout: float = 0.0
     named_criteria: tuple[str, ...] = ()
+    bias: bool = False
+
+    def new_heads(self) -> "Heads":
+        return Heads(self)
 
 
 class Heads(nn.Module):
@@ -56,6 +60,9 @@ class Ensemble(nn.Module):
         self.inner = inner
         if not inner:
             self.weight = nn.Parameter(torch.randn(heads, outputs, width) / math.sqrt(width + 1))
+            self.register_parameter(
+                "bias", nn.Parameter(torch.zeros(heads, outputs)) if config.bias else None
+            )
             return
         self.norm = nn.LayerNorm(width)
         self.first = nn.Parameter(torch.randn(heads, width, inner) / math.sqrt(width))
@@ -66,7 +73,8 @@ class Ensemble(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """[n, width] -> [n, heads, outputs]"""
         if not self.inner:
-            return torch.einsum("nw,kow->nko", states, self.weight)
+            outputs = torch.einsum("nw,kow->nko", states, self.weight)
+            return outputs if self.bias is None else outputs + self.bias
         inner = torch.einsum("nw,kwi->nki", self.norm(states), self.first) + self.bias
         return torch.einsum("nki,kio->nko", self.dropout(functional.gelu(inner)), self.second)
 
@@ -103,7 +111,10 @@ class NamedCriteria(nn.Module):
         super().__init__()
         self.names = config.named_criteria
         self.weight = nn.Parameter(torch.zeros(config.ensemble, len(self.names), config.width))
+        self.bias = nn.Parameter(torch.zeros(config.ensemble, len(self.names))) if config.bias else None
 
     def forward(self, states: Tensor, name: str, criterion: Tensor) -> Tensor:
         """states: [n, width] -> [n, heads]; criterion: not read."""
-        return states @ self.weight[:, self.names.index(name)].T
+        place = self.names.index(name)
+        scores = states @ self.weight[:, place].T
+        return scores if self.bias is None else scores + self.bias[:, place]

@@ -12,14 +12,13 @@ from workers.errors import RewardError
 from workers.models.ood import OodDetector
 from workers.models.reasons import find_reasons, gives_reasons
 from workers.models.reward_model import (
-    Aggregation,
     Outputs,
     RewardModel,
     aggregate,
     label_probabilities,
     step_rewards,
 )
-from workers.models.states import join
+from workers.models.states import Aggregation, join
 from workers.schema import Features, Text
 from workers.schema.model_score import ModelScore
 from workers.schema.reasons import MOST_REASONS, Reason, Rescoring

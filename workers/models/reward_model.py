@@ -1,19 +1,22 @@
 """Backbone, heads, and how steps make a reward."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from workers.models.backbones.base import Backbone
 from workers.models.cache.frozen_features import StateCache
-from workers.models.heads import Heads, HeadsConfig
-from workers.models.states import States
+from workers.models.heads import HeadsConfig
+from workers.models.states import Aggregation, RewardFrom, States
 
-Aggregation = Literal["value", "sum", "mean", "min"]
-RewardFrom = Literal["scalar", "labels"]
+# [steps, ...] -> [...]
+_REDUCED: dict[str, Callable[[Tensor], Tensor]] = {
+    "min": lambda steps: steps.amin(0),
+    "product": lambda steps: steps.prod(0),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,8 @@ class Outputs:
 
 
 class RewardModel(nn.Module):
-    """reward_from: `scalar`, or `labels`: a step's value is then log P(good) - log P(bad).
+    """reward_from: where the value of a step comes from. `scalar`: the scalar heads. `labels`: log P(good) - log
+    P(bad). `probability`: P(good). `state`: the backbone, whose states are the values.
 
     backbone_frozen: only the heads are trained, see `freeze_backbone`.
     """
@@ -56,7 +60,7 @@ class RewardModel(nn.Module):
     ) -> None:
         super().__init__()
         self.backbone = backbone
-        self.heads = Heads(config)
+        self.heads = config.new_heads()
         self.aggregation = aggregation
         self.reward_from = reward_from
         self.backbone_frozen = False
@@ -74,7 +78,7 @@ class RewardModel(nn.Module):
         else:
             both = self.backbone.states(read, cache=cache)
         count = len(batch)
-        flat = both.flat.to(next(self.heads.parameters()).dtype)
+        flat = both.flat if self.reward_from == "state" else both.flat.to(next(self.heads.parameters()).dtype)
         rows = count + sum(both.counts[:count])
         states = States(flat[:rows], both.counts[:count], both.cached[:count])
         labels = None if self.heads.label is None else states.of(self.heads.label(states.flat))
@@ -123,8 +127,12 @@ class RewardModel(nn.Module):
         if self.reward_from == "scalar":
             values: Tensor = self.heads.scalar(states.flat).squeeze(-1)
             return values
+        if self.reward_from == "state":
+            return states.flat
         assert labels is not None
         names = self.heads.config.labels
+        if self.reward_from == "probability":
+            return torch.softmax(labels.flat, -1)[..., names.index("good")]
         return labels.flat[..., names.index("good")] - labels.flat[..., names.index("bad")]
 
     def _by(self, states: States, name: str, vector: Tensor) -> Tensor:
@@ -141,12 +149,12 @@ def label_probabilities(labels: States) -> Tensor:
 def aggregate(values: States, aggregation: Aggregation) -> Tensor:
     """[trajectories, ...]: the raw reward of every trajectory.
 
-    value: V_T. Otherwise V_t is itself the reward of step t: their sum, mean or min.
+    value, last: V_T. But for `value`, V_t is itself the reward of step t: their sum, mean, min or product.
     """
-    if aggregation == "value":
+    if aggregation in ("value", "last"):
         return values.flat[values.last]
-    if aggregation == "min":
-        return torch.stack([steps.amin(0) for _, steps in values.split()])
+    if aggregation in _REDUCED:
+        return torch.stack([_REDUCED[aggregation](steps) for _, steps in values.split()])
     counts = torch.tensor(values.counts, device=values.flat.device)
     owner = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
     steps = values.flat[values.steps]

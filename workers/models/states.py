@@ -3,9 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Literal
 
 import torch
 from torch import Tensor
+
+Aggregation = Literal["value", "sum", "mean", "min", "product", "last"]
+RewardFrom = Literal["scalar", "labels", "probability", "state"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from workers.errors import RewardError
-from workers.models.reward_model import Outputs, RewardFrom
+from workers.models.reward_model import Outputs
+from workers.models.states import RewardFrom
 from workers.schema import (
+    CategoryRecord,
     CommentRecord,
     FeedbackRecord,
     OutcomeRecord,
@@ -40,6 +42,7 @@ _RECORD_NAMES: dict[type, str] = {
     StepLabelRecord: "step labels",
     OutcomeRecord: "outcomes",
     CommentRecord: "comments",
+    CategoryRecord: "categories",
 }
 
 
@@ -184,6 +187,9 @@ class Objective(nn.Module, ABC):
     def labels(cls, examples: Sequence[Example]) -> tuple[str, ...]:
         """The step labels, for an objective that needs the label head."""
         return ()
+
+    def use_labels(self, labels: tuple[str, ...]) -> None:
+        """The step labels that the model has, in the order of its logits."""
 
     @abstractmethod
     def forward(self, batch: ObjectiveBatch) -> Tensor:

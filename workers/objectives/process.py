@@ -77,6 +77,9 @@ class Process(Objective):
         said = {label for example in examples for label in _record(example).labels.values()}
         return ("good", "neutral", "bad") if "neutral" in said else ("good", "bad")
 
+    def use_labels(self, labels: tuple[str, ...]) -> None:
+        self.names = labels
+
     def forward(self, batch: ObjectiveBatch) -> Tensor:
         steps = self._steps(batch)
         return label_loss(self._logits(batch), steps.labels, steps.owners, len(batch.examples))

@@ -1,5 +1,6 @@
 """Squared error on ratings and rubric scores, each as its place on its scale (0 the lowest, 1 the highest)."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,6 +63,13 @@ class Regression(Objective):
         self.neutral = sorted(names) if teaches and not is_alone else []
         self.scale = nn.Parameter(torch.tensor([0.0]))  # softplus(0) = 0.69
         self.offset = nn.Parameter(torch.tensor([0.5]))
+
+    def fix_scale(self) -> None:
+        """A reward is a place on the scale, up to the offset. A learnt scale takes over what a ridge penalty holds back
+        of the weights: the fit then is one without a penalty, as far as it goes."""
+        with torch.no_grad():
+            self.scale.fill_(math.log(math.e - 1))  # softplus gives 1
+        self.scale.requires_grad_(False)
 
     @classmethod
     def reject_reason(cls, record: Any, recipe: Recipe) -> str | None:

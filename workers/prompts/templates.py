@@ -7,6 +7,7 @@ data: one line of JSON each, so that nothing in it can look like a part of the p
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -43,11 +44,29 @@ def _template(name: str, version: int) -> tuple[str, str, str]:
     return f"{name}.v{version} {hashlib.sha256(text.encode()).hexdigest()[:8]}", system.strip(), data.strip()
 
 
+def template_parts(name: str, version: int = 1) -> tuple[str, str]:
+    """The instructions and the data of a prompt, its places not filled."""
+    _, system, data = _template(name, version)
+    return system, data
+
+
 def prompt(name: str, version: int = 1, **values: str) -> Prompt:
     """The prompt of this name with its places filled. Raises KeyError for a place that has no value."""
     of, system, data = _template(name, version)
     filled = _PLACE.sub(lambda found: values[found[1]], data)
     return Prompt(of, ({"role": "system", "content": system}, {"role": "user", "content": filled.strip()}))
+
+
+def places_of(text: str) -> list[str]:
+    """The names of the places of a template."""
+    return [found[1] for found in _PLACE.finditer(text)]
+
+
+def filled_prompt(of: str, system: str, data: str, values: Mapping[str, str]) -> Prompt:
+    """A prompt of someone else's templates. system: may be empty. Raises KeyError for a place that has no value."""
+    parts = (("system", system), ("user", data))
+    filled = ((role, _PLACE.sub(lambda found: values[found[1]], text).strip()) for role, text in parts)
+    return Prompt(of, tuple({"role": role, "content": text} for role, text in filled if text))
 
 
 def quoted(value: Any) -> str:

@@ -47,6 +47,26 @@ def shown(
     return "\n".join(lines)
 
 
+def plain_task_and_answer(trajectory: Trajectory, characters: int) -> tuple[str, str]:
+    """What precedes the first agent step, and all that follows, as plain text: for prompts that quote nothing. At most
+    so many characters each; of a longer text the middle is left out."""
+    first = next(
+        (index for index, step in enumerate(trajectory.steps) if step.source == "agent"),
+        len(trajectory.steps),
+    )
+    asked, answered = (
+        "\n\n".join(text for step in steps for text in _plain_texts(step))
+        for steps in (trajectory.steps[:first], trajectory.steps[first:])
+    )
+    return _clipped(asked or trajectory.task.instruction, characters), _clipped(answered, characters)
+
+
+def _plain_texts(step: Step) -> list[str]:
+    calls = [f"{call.name}({call.arguments_text})" for call in step.tool_calls]
+    results = [part.text for result in step.observation for part in result.content if part.text]
+    return [text for text in (step.text, *calls, *results) if text]
+
+
 def leaves_out(trajectory: Trajectory) -> bool:
     """Whether `shown` leaves anything of it out."""
     numbers = any(step.features is not None and len(step.features) > _NUMBERS for step in trajectory.steps)

@@ -11,6 +11,7 @@ from workers.schema.items import Features, ScoreInput, Text, TokenIds, Trajector
 from workers.schema.messages import from_messages, from_prompt_response, to_messages
 from workers.schema.records import (
     Anchor,
+    CategoryRecord,
     Choice,
     CommentRecord,
     FeedbackRecord,
@@ -32,6 +33,7 @@ from workers.schema.records import (
 )
 from workers.schema.shape import BODY_LIMITS, RECORD_LIMITS, ShapeLimits, TooMuchJson, check_json_shape
 from workers.schema.storage import (
+    holds_any_trajectory,
     holds_trajectory,
     read_records,
     read_trajectories,
@@ -46,6 +48,7 @@ __all__ = [
     "RECORD_LIMITS",
     "SCHEMA_VERSION",
     "Anchor",
+    "CategoryRecord",
     "Choice",
     "CommentRecord",
     "Features",
@@ -76,6 +79,7 @@ __all__ = [
     "from_atif",
     "from_messages",
     "from_prompt_response",
+    "holds_any_trajectory",
     "holds_trajectory",
     "item_json",
     "parse_item",

@@ -5,25 +5,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from workers.schema.decoder_recipes import DECODER_RECIPES
-from workers.schema.recipe import GENERATIVE, OBJECTIVES, Recipe, parse_recipe, recipe_to_dict
+from workers.schema.recipe import (
+    GENERATIVE,
+    OBJECTIVES,
+    UNFROZEN_SCHEDULE,
+    Recipe,
+    parse_recipe,
+    recipe_to_dict,
+)
 from workers.schema.recipe_help import Searched
 
 AUTO = "auto"  # the built-in recipe with a search
-UNFROZEN: dict[str, Any] = {  # and the schedule for training the encoder too
-    "unfrozen": True,
-    "epochs": 3,
-    "batch_pairs": 16,
-    "batch_tokens": 8192,
-    "evaluations_per_epoch": 2,
-    "patience": 3,
-}
+UNFROZEN: dict[str, Any] = {"unfrozen": True, **UNFROZEN_SCHEDULE}
 # What a recipe says of the feedback and its losses, whichever model learns from them.
 FEEDBACK_KEYS = (
     *("objective", "criterion", "joint_weights", "criteria_weights", "aggregation", "margins"),
     *("strength_weights", "label_smoothing", "ties", "annotators", "folds"),
     *("generators", "generated_per_trajectory", "generated_weight"),
 )
-_STEP_ENCODER_KEYS = ("encoder", "chunk_tokens", "max_tokens", "centring")
+_ENCODER_KEYS = ("encoder", "encoder_prompt", "chunk_tokens")
+_STEP_ENCODER_KEYS = (*_ENCODER_KEYS, "max_tokens", "centring")
+_TRAINED_KEYS = ("encoder_learning_rate", "encoder_layer_decay", "gradient_checkpointing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,9 @@ class SearchCandidate:
 
 SEARCH_CANDIDATES: dict[Searched, SearchCandidate] = {
     "linear": SearchCandidate({"backbone": "linear"}),
-    "hybrid": SearchCandidate({"backbone": "hybrid"}, ("encoder", "chunk_tokens")),
+    "hybrid": SearchCandidate({"backbone": "hybrid"}, _ENCODER_KEYS),
     "frozen": SearchCandidate({}, _STEP_ENCODER_KEYS),
-    "unfrozen": SearchCandidate(UNFROZEN, _STEP_ENCODER_KEYS),
+    "unfrozen": SearchCandidate(UNFROZEN, (*_STEP_ENCODER_KEYS, *_TRAINED_KEYS)),
     "lora": SearchCandidate(
         {"backbone": "decoder"},
         ("decoder", "lora_rank", "lora_alpha", "gradient_checkpointing", "centring"),

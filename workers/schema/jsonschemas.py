@@ -11,21 +11,25 @@ from workers.schema.endpoints import EndpointSpec
 from workers.schema.records import RECORD_TYPES, Step, Trajectory
 
 _ANY_OBJECT = {"type": "object"}
-_MESSAGES = {
-    "type": "array",
-    "items": {"type": "object", "required": ["role"]},
-    "description": "OpenAI chat messages",
+_PARTS = {"type": "array", "items": _ANY_OBJECT | {"description": "a content part"}}
+_CONTENT = {"anyOf": [{"type": "string"}, _PARTS, {"type": "null"}]}
+MESSAGE: dict[str, Any] = {
+    "description": "An OpenAI chat message; further keys are read or kept as docs/formats.md says.",
+    "type": "object",
+    "properties": {"role": {"type": "string"}, "content": _CONTENT},
+    "required": ["role"],
 }
+MESSAGES: dict[str, Any] = {"type": "array", "items": MESSAGE, "description": "OpenAI chat messages"}
 ITEM: dict[str, Any] = {
     "title": "Item",
     "description": "Something to be scored: exactly one form, and options.",
     "type": "object",
     "properties": {
-        "messages": _MESSAGES,
+        "messages": MESSAGES,
         "trajectory": _ANY_OBJECT
         | {"description": "an ATIF document, v1.4 to v1.8", "required": ["schema_version", "steps"]},
-        "prompt": {"anyOf": [{"type": "string"}, _MESSAGES]},
-        "response": {"anyOf": [{"type": "string"}, _MESSAGES]},
+        "prompt": {"anyOf": [{"type": "string"}, MESSAGES]},
+        "response": {"anyOf": [{"type": "string"}, MESSAGES]},
         "text": {"type": "string", "description": "one agent step, no template added"},
         "input_ids": {
             "type": "array",
@@ -45,7 +49,7 @@ ITEM: dict[str, Any] = {
         "session": {"type": ["string", "null"], "description": "this trajectory grows; a cache hint"},
         "logprob": {"type": ["number", "null"], "description": "sum over the response, nats"},
         "ref_logprob": {"type": ["number", "null"], "description": "sum over the response, nats"},
-        "metadata": {"type": ["object", "null"]},
+        "metadata": {"type": ["object", "null"], "description": "kept with the sample"},
     },
     "additionalProperties": False,
     "oneOf": [
@@ -61,17 +65,19 @@ def schemas() -> dict[str, dict[str, Any]]:
     types["endpoint"] = EndpointSpec
     made = {name: msgspec.json.schema(type_) for name, type_ in types.items()} | {"item": ITEM}
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return {name: _sorted(dialect | schema) for name, schema in made.items()}
+    return {name: in_one_order(dialect | schema) for name, schema in made.items()}
 
 
-def _sorted(schema: Any) -> Any:
+def in_one_order(schema: Any) -> Any:
     """Alternatives in one order (msgspec gives them in that of a set), and lists for tuples."""
     if isinstance(schema, dict):
         return {
-            key: sorted(map(_sorted, value), key=json.dumps) if key in ("anyOf", "enum") else _sorted(value)
+            key: sorted(map(in_one_order, value), key=json.dumps)
+            if key in ("anyOf", "enum")
+            else in_one_order(value)
             for key, value in schema.items()
         }
-    return list(map(_sorted, schema)) if isinstance(schema, list | tuple) else schema
+    return list(map(in_one_order, schema)) if isinstance(schema, list | tuple) else schema
 
 
 def write(folder: Path) -> None:

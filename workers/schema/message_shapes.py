@@ -13,6 +13,7 @@ from workers.schema import message_parts
 from workers.schema.block_values import has_value, unwrapped
 from workers.schema.bounded import loads
 from workers.schema.framework_messages import framework_messages, joins
+from workers.schema.logged_calls import LoggedCalls
 from workers.schema.message_parts import (
     call_with_text,
     reasoning_text,
@@ -34,7 +35,7 @@ _PLAIN_ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "f
 _OTHER_KEYS = frozenset(
     (
         *("thinking", "reasoning_details", "thinking_blocks", "parts", "lc", "kwargs", "from", "data"),
-        *("additional_kwargs", "toolCallId"),
+        *("additional_kwargs", "toolCallId", "tool_plan"),
     )
 )
 _PARTS = frozenset(
@@ -55,7 +56,11 @@ def chat_messages(messages: list[Any]) -> Iterator[tuple[int, Any]]:
     Consecutive items of the Responses API that the model wrote are one message.
     """
     open_turn: tuple[int, Message] | None = None
-    for index, message in enumerate(messages):
+    logged = LoggedCalls()
+    for index, given in enumerate(messages):
+        message = logged.restored(given)
+        if message is None:
+            continue
         plain = is_plain(message)
         items = None if plain else item_messages(message)
         framework = None if plain or items is not None else framework_messages(message)
@@ -66,6 +71,7 @@ def chat_messages(messages: list[Any]) -> Iterator[tuple[int, Any]]:
             [message] if plain else items or framework or ([] if framework == [] else _read(message))
         )
         for each in found:
+            logged.add_names(each)
             can_join = items is not None and each["role"] == "assistant"
             if open_turn is not None and (not can_join or starts_message(open_turn[1], each)):
                 yield open_turn
@@ -209,8 +215,8 @@ def _with_additional_calls(message: Message) -> Message:
 
 
 def _with_reasoning(message: Message) -> Message:
-    """`thinking`, `reasoning_details` and `thinking_blocks` are reasoning too; `refusal` is text."""
-    for key in ("thinking", "reasoning_details", "thinking_blocks"):
+    """`thinking`, `reasoning_details`, `thinking_blocks` and Cohere's `tool_plan` are reasoning too."""
+    for key in ("thinking", "reasoning_details", "thinking_blocks", "tool_plan"):
         value = message.get(key)
         if not value or message.get("reasoning_content") or message.get("reasoning"):
             continue

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+PROCESS_AGGREGATIONS = ("mean", "min", "product", "last")  # whose step rewards do not add up to the reward
+
 
 @dataclass(frozen=True, slots=True)
 class ModelScore:

@@ -6,7 +6,13 @@ from typing import Any
 from workers.errors import RewardError
 from workers.schema.recipe import CONVEX, GENERATIVE, Recipe
 
-NOT_PARENTS = (GENERATIVE,)  # kinds of models whose weights no training uses
+NOT_PARENTS = (
+    GENERATIVE,
+    "classifier",
+    "gated-decoder",
+    "implicit-process",
+)  # kinds of models whose weights no training uses
+DECODER_KINDS = ("decoder", "process-decoder")  # that a recipe with the backbone 'decoder' goes on from
 _SHAPE = ("width", "layers", "attention_heads", "grounding", "ensemble")
 
 
@@ -16,9 +22,14 @@ def can_be_parent(manifest: Mapping[str, Any]) -> bool:
     return _object(manifest, "backbone").get("kind") not in NOT_PARENTS
 
 
+def is_prior_mean(manifest: Mapping[str, Any]) -> bool:
+    """Whether the weights of the model would be the mean of a prior, used where that helps, and not a start."""
+    return _object(manifest, "backbone").get("kind") in CONVEX
+
+
 def can_train_heads(manifest: Mapping[str, Any]) -> bool:
     """Whether heads alone can be trained on the backbone of the model."""
-    return can_be_parent(manifest) and _object(manifest, "backbone").get("kind") not in CONVEX
+    return can_be_parent(manifest) and not is_prior_mean(manifest)
 
 
 def manifest_recipe(manifest: Mapping[str, Any], *, name: str) -> dict[str, Any]:
@@ -28,7 +39,7 @@ def manifest_recipe(manifest: Mapping[str, Any], *, name: str) -> dict[str, Any]
     found = {"objective": manifest.get("objective"), "criterion": manifest.get("criterion"), "backbone": kind}
     found |= {key: part.get(key) for key in (*_SHAPE, "unfrozen", "lora_rank", "channels")}
     found |= {key: text.get(key) for key in ("chunk_tokens", "max_tokens", "critique_tokens")}
-    if kind in ("decoder", GENERATIVE):
+    if kind in (*DECODER_KINDS, GENERATIVE):
         found |= {"backbone": "decoder", "decoder": name}
     if part.get("encoder") == "own":
         found["encoder"] = name
@@ -38,7 +49,15 @@ def manifest_recipe(manifest: Mapping[str, Any], *, name: str) -> dict[str, Any]
 def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
     """manifest: touchstone.json of the parent. Raises RewardError with the pointer of what does not fit."""
     kind = _object(manifest, "backbone").get("kind")
-    if kind != recipe.backbone:
+    if kind == "process-decoder" and recipe.objective != "process":
+        raise RewardError(
+            f"the parent is a process reward model from elsewhere, which learns from step labels; the recipe has the "
+            f"objective {recipe.objective!r}. Use objective = 'process', or train without a parent.",
+            pointer="/objective",
+        )
+    if (kind in DECODER_KINDS) != (recipe.backbone == "decoder") or (
+        kind not in DECODER_KINDS and kind != recipe.backbone
+    ):
         raise RewardError(
             f"the parent has the backbone {kind!r}, the recipe {recipe.backbone!r}; weights can only be reused "
             "with the same backbone.",
@@ -54,7 +73,7 @@ def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
         return
     theirs = _part(manifest)
     # A decoder's shape is that of the parent's own files; only heads are added.
-    keys = ("ensemble",) if kind == "decoder" else _SHAPE
+    keys = ("ensemble",) if kind in DECODER_KINDS else _SHAPE
     for key in keys:
         mine = getattr(recipe, key)
         if key in theirs and theirs[key] != mine:

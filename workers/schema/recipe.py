@@ -38,6 +38,7 @@ class Recipe:
 
     backbone: Literal["step-encoder", "decoder", "features", "linear", "hybrid"] = "step-encoder"
     encoder: Annotated[str, Meta(min_length=1)] = "embedded"
+    encoder_prompt: Annotated[str, Meta(max_length=1000)] = ""
     decoder: str = ""
     lora_rank: Annotated[int, Meta(ge=0, le=1024)] = 16
     lora_alpha: Annotated[float, Meta(gt=0, le=10_000)] = 32.0
@@ -46,7 +47,7 @@ class Recipe:
     unfrozen: bool = False
     heads_only: bool = False
     channels: tuple[Channel, ...] = ()
-    chunk_tokens: Annotated[int, Meta(ge=8, le=510)] = 128
+    chunk_tokens: Annotated[int, Meta(ge=8, le=8190)] = 128
     max_tokens: Annotated[int, Meta(ge=64, le=1_000_000)] = 8192
 
     width: Annotated[int, Meta(ge=8, le=2048)] = 128
@@ -69,6 +70,7 @@ class Recipe:
     epochs: Annotated[int, Meta(ge=1, le=1000)] = 20
     learning_rate: Positive = 1e-3
     encoder_learning_rate: Positive = 3e-5
+    encoder_layer_decay: Annotated[float, Meta(gt=0, le=1)] = 1.0
     weight_decay: Annotated[float, Meta(ge=0, le=10)] = 0.05
     warmup: Share = 0.1
     clip_norm: Positive = 1.0
@@ -146,6 +148,16 @@ FULL_FINE_TUNING: dict[str, Any] = {
 }
 
 
+# And where a step-encoder's encoder is trained too: it remembers a small set after a few epochs.
+UNFROZEN_SCHEDULE: dict[str, Any] = {
+    "epochs": 3,
+    "batch_pairs": 16,
+    "batch_tokens": 8192,
+    "evaluations_per_epoch": 2,
+    "patience": 3,
+}
+
+
 def parse_recipe(source: str | Mapping[str, Any]) -> Recipe:
     """A Recipe of TOML text or a decoded object. Raises RewardError with the pointer of the key that is wrong.
 
@@ -174,6 +186,8 @@ def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
     is_reward_decoder = given.get("backbone") == "decoder" and given.get("objective") != GENERATIVE
     if is_reward_decoder and given.get("lora_rank") == 0 and not given.get("heads_only"):
         found |= FULL_FINE_TUNING
+    if given.get("unfrozen") is True and given.get("backbone", "step-encoder") == "step-encoder":
+        found |= UNFROZEN_SCHEDULE
     return found
 
 

@@ -35,13 +35,17 @@ PURPOSES: dict[str, str] = {
     "below 0 more is worse; where it is not named, its weight in the rubric",
     "backbone": "what reads the trajectories: 'step-encoder', 'linear' (n-grams and structure) or 'hybrid' (these and "
     "embeddings of steps) anywhere, 'decoder' on a GPU, 'features' for numbers",
-    "encoder": "'embedded' (MiniLM, comes with the installation), or a BERT-type encoder by its name",
+    "encoder": "'embedded' (MiniLM, comes with the installation), or a text encoder by its name: of "
+    "sentence-transformers, or a BERT-type checkpoint; hf://ORG/NAME@COMMIT is downloaded",
+    "encoder_prompt": "what stands before each chunk, for encoders trained with prompts: the name of one of its "
+    "prompts, or a text as 'query: '; '' is the encoder's default",
     "decoder": "a causal language model by its name: listed by the operator or project/name@version; for that backbone",
     "lora_rank": "of the decoder's low-rank adapters; 0 trains all its weights",
     "lora_alpha": "what the adapters are scaled by, over their rank",
     "base_weights": "how the decoder's frozen weights are kept under adapters: 'auto' is bfloat16 on a GPU, float32 "
     "on a CPU; 'nf4' is 4 bits (QLoRA, needs bitsandbytes); what is trained is always float32",
-    "gradient_checkpointing": "compute the decoder's activations twice instead of keeping them: slower, less memory",
+    "gradient_checkpointing": "compute the activations of a decoder, or of an encoder that is trained, twice instead "
+    "of keeping them: slower, less memory",
     "unfrozen": "train the encoder too: minutes instead of seconds, better where there are over a thousand pairs",
     "heads_only": "train only the heads, on the frozen backbone of the parent model: seconds",
     "channels": f"what a linear or hybrid model reads of a step, any of {', '.join(CHANNELS)}; () is all of it",
@@ -65,6 +69,7 @@ PURPOSES: dict[str, str] = {
     "epochs": "passes over the training pairs, at most",
     "learning_rate": "of mixer and heads, at its peak",
     "encoder_learning_rate": "of the encoder where it is unfrozen, at its peak",
+    "encoder_layer_decay": "of the encoder where it is unfrozen: each layer learns at so much of the rate of the next",
     "weight_decay": "AdamW's",
     "warmup": "share of all steps in which the learning rate rises; it falls by a cosine after them",
     "clip_norm": "largest norm of the gradient",
@@ -116,6 +121,7 @@ REASONS: dict[str, str] = {
     "criteria_weights": "a rubric says it; what no rubric says is not guessed",
     "backbone": "trains in seconds on any machine",
     "encoder": "needs no download",
+    "encoder_prompt": "most encoders were trained without one; those that need one name it in their files",
     "decoder": "none comes with the installation",
     "lora_rank": "enough for a reward model, at a fraction of the memory of training everything",
     "lora_alpha": "twice the rank, as is usual",
@@ -142,7 +148,8 @@ REASONS: dict[str, str] = {
     "epochs": "early stopping ends it sooner; a decoder takes two, more overfit",
     "learning_rate": "the most at which the small parts train steadily; a tenth for a decoder's adapters, a hundredth "
     "where all of a decoder is trained",
-    "encoder_learning_rate": "usual for fine-tuning small encoders",
+    "encoder_learning_rate": "usual for fine-tuning small encoders; 2e-5 over 50 million parameters, 1e-5 over 200",
+    "encoder_layer_decay": "MiniLM is small; encoders of 50 million parameters take 0.9: their lower layers need less",
     "weight_decay": "a little against learning tasks by heart; none on adapters",
     "warmup": "Adam's first steps know no scale yet",
     "clip_norm": "one strange batch does not undo the others",

@@ -40,7 +40,7 @@ READERS = (
         ("criterion",), f"objective = {' or '.join(map(repr, _BY_CRITERION))}", _of_objectives(*_BY_CRITERION)
     ),
     KeyReader(
-        ("encoder", "chunk_tokens"),
+        ("encoder", "encoder_prompt", "chunk_tokens"),
         "backbone = 'step-encoder' or 'hybrid'",
         _of_backbones("step-encoder", "hybrid"),
     ),
@@ -56,12 +56,15 @@ READERS = (
         _of_backbones("step-encoder", "features"),
     ),
     KeyReader(
-        ("encoder_learning_rate",),
+        ("encoder_learning_rate", "encoder_layer_decay"),
         "backbone = 'step-encoder' and unfrozen = true",
         lambda recipe: recipe.backbone == "step-encoder" and recipe.unfrozen,
     ),
+    KeyReader(("decoder", "lora_rank"), "backbone = 'decoder'", _of_backbones("decoder")),
     KeyReader(
-        ("decoder", "lora_rank", "gradient_checkpointing"), "backbone = 'decoder'", _of_backbones("decoder")
+        ("gradient_checkpointing",),
+        "backbone = 'decoder', or unfrozen = true",
+        lambda recipe: recipe.backbone == "decoder" or recipe.unfrozen,
     ),
     KeyReader(
         ("lora_alpha",),

@@ -10,7 +10,10 @@ Source = Literal["system", "user", "agent", "environment"]
 Choice = Literal["a", "b", "tie", "both_bad"]
 StepLabel = Literal["good", "neutral", "bad"]
 Origin = Literal["person", "judge", "simulated", "imported"]
-Kind = Literal["pairwise", "ranking", "step", "rubric", "comment", "rating", "outcome"]
+Kind = Literal["pairwise", "ranking", "step", "rubric", "category", "comment", "rating", "outcome"]
+
+
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -43,11 +46,7 @@ class ToolCall(Record, frozen=True, kw_only=True):
     def arguments_text(self) -> str:
         if self.raw is not None:
             return self.raw
-        return (
-            self.arguments
-            if isinstance(self.arguments, str)
-            else json.dumps(self.arguments, ensure_ascii=False)
-        )
+        return self.arguments if isinstance(self.arguments, str) else _encode_json(self.arguments)
 
 
 class ObservationResult(Record, frozen=True, kw_only=True):
@@ -165,6 +164,7 @@ class StepLabelRecord(Judgement, frozen=True, kw_only=True):
     """labels: by agent_step; what is not in it is unknown, not neutral.
 
     first_error: the agent_step of the first error (None: no error) if `has_first_error`; steps after it are unknown.
+    tags: by agent_step, of the `taxonomy_tags` of the criterion `taxonomy`; None: no tags were asked for.
     """
 
     trajectory: Trajectory
@@ -172,6 +172,9 @@ class StepLabelRecord(Judgement, frozen=True, kw_only=True):
     has_first_error: bool = False
     first_error: int | None = None
     corrections: dict[int, str] = {}
+    tags: dict[int, tuple[str, ...]] = {}
+    taxonomy: str | None = None
+    taxonomy_tags: tuple[str, ...] = ()
 
 
 class ScoreRecord(Judgement, frozen=True, kw_only=True):
@@ -187,6 +190,18 @@ class ScoreRecord(Judgement, frozen=True, kw_only=True):
     definition: str | None = None
     note: str | None = None
     criterion_weight: float | None = None
+
+
+class CategoryRecord(Judgement, frozen=True, kw_only=True):
+    """The categories of a trajectory by a criterion, of all its `options`. several: any number can apply."""
+
+    trajectory: Trajectory
+    criterion: str
+    categories: tuple[str, ...]
+    options: tuple[str, ...]
+    several: bool = False
+    definition: str | None = None
+    note: str | None = None
 
 
 class Anchor(Record, frozen=True, kw_only=True):
@@ -221,13 +236,22 @@ class OutcomeRecord(Record, frozen=True, kw_only=True):
     reward: float | None = None
 
 
-JudgedRecord = PreferenceRecord | RankingRecord | StepLabelRecord | ScoreRecord | CommentRecord | RatingRecord
+JudgedRecord = (
+    PreferenceRecord
+    | RankingRecord
+    | StepLabelRecord
+    | ScoreRecord
+    | CategoryRecord
+    | CommentRecord
+    | RatingRecord
+)
 FeedbackRecord = JudgedRecord | OutcomeRecord
 RECORD_TYPES: dict[Kind, type[FeedbackRecord]] = {
     "pairwise": PreferenceRecord,
     "ranking": RankingRecord,
     "step": StepLabelRecord,
     "rubric": ScoreRecord,
+    "category": CategoryRecord,
     "comment": CommentRecord,
     "rating": RatingRecord,
     "outcome": OutcomeRecord,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _PIECE = 2**17  # bytes: fits the processor's cache
 _FIRST_PIECE = 2**12
 _QUOTE, _COMMA, _COLON = b'",:'
+_AS_DIGITS = bytes(0x30 if byte in b"0123456789+-.eE" else 0x20 for byte in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,18 @@ def check_json_shape(
     start: where in `body` the document begins. first: what follows the document is not looked at, or it is cut off.
     Of text, characters are counted rather than bytes.
     """
-    if len(body) - start > limits.smallest:
+    if len(body) - start > limits.smallest and not _is_surely_within(body, limits):
         _check(body, limits, pointer, start, first=first)
+
+
+def _is_surely_within(body: bytes | str, limits: ShapeLimits) -> bool:
+    """Whether a few counts show already that no limit is passed, which they do for most documents."""
+    return (
+        isinstance(body, bytes)
+        and len(body) <= min(limits.values, limits.string, limits.key)
+        and body.count(b"[") + body.count(b"{") <= min(limits.depth, limits.containers)
+        and b"0" * (limits.digits + 1) not in body.translate(_AS_DIGITS)
+    )
 
 
 def _check(

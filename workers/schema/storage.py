@@ -6,7 +6,7 @@
 
 import io
 import json
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from workers.errors import InvalidRecord
 from workers.schema.decode import convert, parse_json, require_object
 from workers.schema.records import KIND_OF, RECORD_TYPES, FeedbackRecord, RankingRecord, Trajectory
 from workers.schema.speakers import with_speakers
+from workers.schema.spooled_trajectories import SpooledTrajectories, decode_trajectory
 
 _TRAJECTORY = '{"kind": "trajectory",'
 _SINGLE = ("a", "b", "trajectory")
@@ -75,9 +76,17 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
 
 def holds_trajectory(path: Path, content_hash: str) -> bool:
     """Whether a file that `write_records` made has the trajectory, by looking at how its lines begin."""
-    begin = _beginning(content_hash)
+    return holds_any_trajectory(path, {content_hash})
+
+
+def holds_any_trajectory(path: Path, content_hashes: Collection[str]) -> bool:
+    """The same of one of many trajectories, in one pass."""
+    before = len(_beginning("")) - 1
+    beginnings = {_beginning(content_hash) for content_hash in content_hashes}
     with closing(read_lines(path)) as lines:
-        return any(line.startswith(begin) for line in lines)
+        return any(
+            line[: line.find('"', before) + 1] in beginnings for line in lines if line.startswith(_TRAJECTORY)
+        )
 
 
 def read_records(path: Path) -> Iterator[FeedbackRecord]:
@@ -92,6 +101,20 @@ def read_records(path: Path) -> Iterator[FeedbackRecord]:
                     trajectories[line.pop("key", "")] = with_speakers(convert(line, Trajectory))
                     continue
                 record = _record(kind, line, trajectories)
+            yield record
+
+
+def stream_records(path: Path) -> Iterator[FeedbackRecord]:
+    """As `read_records`, with the trajectories in a temporary file, in memory that hardly grows with their number."""
+    with closing(read_lines(path)) as lines, closing(SpooledTrajectories()) as trajectories:
+        for number, text in enumerate(lines, start=1):
+            with _named(path, number):
+                if text.startswith(_TRAJECTORY):
+                    key, trajectory = decode_trajectory(text)
+                    trajectories.add(key, text, trajectory)
+                    continue
+                line = require_object(parse_json(text))
+                record = _record(line.pop("kind", None), line, trajectories)
             yield record
 
 
@@ -131,7 +154,7 @@ def read_lines(path: Path) -> Generator[str, None, None]:
             yield from (line for line in lines if line.strip())
 
 
-def _record(kind: Any, line: dict[str, Any], trajectories: dict[str, Trajectory]) -> FeedbackRecord:
+def _record(kind: Any, line: dict[str, Any], trajectories: Mapping[str, Trajectory]) -> FeedbackRecord:
     if kind not in RECORD_TYPES:
         raise InvalidRecord(f"unknown kind {kind!r}; known are {', '.join(RECORD_TYPES)}.", pointer="/kind")
     # The trajectories are values already; the rest is converted with a stand-in and they are put back.
@@ -147,7 +170,7 @@ def _record(kind: Any, line: dict[str, Any], trajectories: dict[str, Trajectory]
 _STAND_IN: dict[str, Any] = {"steps": [], "task": {"id": ""}}
 
 
-def _look_up(key: Any, trajectories: dict[str, Trajectory], name: str) -> Trajectory:
+def _look_up(key: Any, trajectories: Mapping[str, Trajectory], name: str) -> Trajectory:
     if key not in trajectories:
         raise InvalidRecord(
             f"names the trajectory {key!r}, which no line before it holds.", pointer=f"/{name}"

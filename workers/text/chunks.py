@@ -23,7 +23,7 @@ from workers.text.rendered import Content, UnsharedInput
 from workers.text.segments import GAP_TEXT, SOURCES, Segment, segments
 from workers.text.speakers import ALL_SOURCES, with_names
 
-FRAME = 2  # the tokens put around every chunk: [CLS] ... [SEP]
+FRAME = 2  # the tokens put around a chunk of a BERT-type encoder: [CLS] ... [SEP]
 # Of texts that are likely to come again: prompts of groups, trajectories that grow.
 _KNOWN_BYTES = 16 * 1024**2
 _ENTRY = 300  # bytes of a dictionary's entry with its key, roughly
@@ -46,6 +46,7 @@ class Chunks(UnsharedInput):
     reads: by agent_step, the chunk its value is read at: its last one, observations included; None if dropped.
     start: how many chunks come before the first agent step; the baseline is read at the last of them.
     cut: tokens that were left out. task_room: the tokens that the task's chunks may have, where some were left out.
+    frame: the tokens put around every chunk.
     """
 
     chunks: tuple[Chunk, ...]
@@ -54,10 +55,11 @@ class Chunks(UnsharedInput):
     truncated: bool
     cut: int = 0
     task_room: int | None = None
+    frame: int = FRAME
 
     @property
     def tokens(self) -> int:
-        return sum(len(chunk.ids) + FRAME for chunk in self.chunks)
+        return sum(len(chunk.ids) + self.frame for chunk in self.chunks)
 
     @cached_property
     def key(self) -> bytes:
@@ -109,15 +111,18 @@ def _size(kept: "array[int]") -> int:
 
 @dataclass(frozen=True)
 class ChunkRenderer:
-    """tokenizer: of the encoder; what it truncates or pads on its own is switched off. names_speakers: whether a step
-    begins with the name of its speaker, where it has one. Safe to use from any thread."""
+    """tokenizer: of the encoder; what it truncates or pads on its own is switched off. before, after: the special
+    tokens around every chunk. prompt: a text that stands before each, for encoders that were trained with one.
+    names_speakers: whether a step begins with the name of its speaker, where it has one. Safe to use from any
+    thread."""
 
     tokenizer: Tokenizer
-    first: int  # [CLS]
-    last: int  # [SEP]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
     chunk_tokens: int
     max_tokens: int
     names_speakers: bool = False
+    prompt: str = ""
     rewrites = False
 
     def __post_init__(self) -> None:
@@ -152,23 +157,49 @@ class ChunkRenderer:
 
     def model_input(self, rendered: Chunks) -> list[Any]:
         shown = [
-            [chunk.source, chunk.step, chunk.agent_step, *self.framed(chunk)] for chunk in rendered.chunks
+            [chunk.source, chunk.step, chunk.agent_step, *self.framed(chunk.ids)] for chunk in rendered.chunks
         ]
         return [*shown, list(rendered.reads), rendered.start, rendered.truncated]
 
     def settings(self) -> list[Any]:
-        return [[self.chunk_tokens, self.max_tokens], self.tokenizer.to_str()]
+        return [[self.chunk_tokens, self.max_tokens], self.tokenizer.to_str(), *self.prompt_settings()]
 
-    def framed(self, chunk: Chunk) -> tuple[int, ...]:
-        return (self.first, *chunk.ids, self.last)
+    def prompt_settings(self) -> list[str]:
+        """None without a prompt, as before there were any."""
+        return [self.prompt] if self.prompt else []
+
+    @cached_property
+    def prompt_ids(self) -> tuple[int, ...]:
+        return (
+            tuple(self.tokenizer.encode(self.prompt.rstrip(), add_special_tokens=False).ids)
+            if self.prompt
+            else ()
+        )
+
+    @property
+    def frame(self) -> int:
+        """Tokens around every chunk, those of the prompt included."""
+        return len(self.before) + len(self.prompt_ids) + len(self.after)
+
+    def framed(self, ids: Iterable[int]) -> tuple[int, ...]:
+        """ids: of a chunk."""
+        return (*self.before, *self.prompt_ids, *ids, *self.after)
 
     def token_ids(self, text: str) -> Sequence[int]:
         key = hashlib.blake2b(text.encode(), digest_size=16).digest()
         known = self._known.get(key)
         if known is None:
-            known = tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
+            known = self._tokenize(text)
             self._known.put(key, known)
         return known
+
+    def _tokenize(self, text: str) -> tuple[int, ...]:
+        """As after the prompt, where the text has other tokens there: many tokenizers mark the beginning of a word."""
+        if self.prompt_ids and text:
+            ids = self.tokenizer.encode(self.prompt + text, add_special_tokens=False).ids
+            if tuple(ids[: len(self.prompt_ids)]) == self.prompt_ids:
+                return tuple(ids[len(self.prompt_ids) :])
+        return tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
     @cached_property
     def _known(self) -> "_TokenCache":
@@ -201,8 +232,9 @@ class ChunkRenderer:
                 pointer=f"/input_ids/{bad}",
             )
         # The frame is put around every chunk; one that the client's tokenizer put there is not doubled.
-        if len(ids) > 1 and ids[0] == self.first and ids[-1] == self.last:
-            ids = ids[1:-1]
+        before, after = len(self.before), len(ids) - len(self.after)
+        if before <= after and tuple(ids[:before]) == self.before and tuple(ids[after:]) == self.after:
+            ids = ids[before:after]
         return self.split(ids)
 
     def _finish(self, chunks: list[Chunk], task_tokens: int | None = None) -> Chunks:
@@ -215,36 +247,34 @@ class ChunkRenderer:
         start = next(place for place, chunk in enumerate(kept) if chunk.agent_step is not None)
         start -= truncated and kept[start - 1].step == -1  # the gap belongs to what comes after the task
         reads = tuple(last.get(index) for index in range(total))
-        cut = max(0, _size_of(chunks) - _size_of(kept))
-        return Chunks(tuple(kept), reads, start, truncated, cut, task_room)
+        cut = max(0, self._size_of(chunks) - self._size_of(kept))
+        return Chunks(tuple(kept), reads, start, truncated, cut, task_room, self.frame)
 
     def _fit(self, chunks: list[Chunk], task_tokens: int | None) -> tuple[list[Chunk], int | None]:
         """Too long: the task (the chunks before the first agent step) and the latest chunks stay, with a gap."""
         start = next(place for place, chunk in enumerate(chunks) if chunk.agent_step is not None)
-        is_limited = task_tokens is not None and _size_of(chunks[:start]) > task_tokens
-        if _size_of(chunks) <= self.max_tokens and not is_limited:
+        is_limited = task_tokens is not None and self._size_of(chunks[:start]) > task_tokens
+        if self._size_of(chunks) <= self.max_tokens and not is_limited:
             return chunks, None
         gap = self._chunk(self.token_ids(GAP_TEXT), Segment(GAP_TEXT, "gap").source, -1, None)
-        room = self.max_tokens - len(gap.ids) - FRAME
-        rest = _size_of(chunks[start:])
-        latest = len(chunks[-1].ids) + FRAME
+        room = self.max_tokens - len(gap.ids) - self.frame
+        rest = self._size_of(chunks[start:])
+        latest = len(chunks[-1].ids) + self.frame
         task_room = room - min(rest, max(latest, room // 2))
         if task_tokens is not None:
             task_room = min(task_room, task_tokens)
-        head = _prefix(chunks[:start], task_room)
-        used = _size_of(chunks[:head])
-        tail = _prefix(chunks[: start - 1 if start else None : -1], room - used)
+        head = self._prefix(chunks[:start], task_room)
+        used = self._size_of(chunks[:head])
+        tail = self._prefix(chunks[: start - 1 if start else None : -1], room - used)
         return [*chunks[:head], gap, *chunks[len(chunks) - tail :]], task_room if head < start else None
 
+    def _size_of(self, chunks: Sequence[Chunk]) -> int:
+        return sum(len(chunk.ids) + self.frame for chunk in chunks)
 
-def _size_of(chunks: Sequence[Chunk]) -> int:
-    return sum(len(chunk.ids) + FRAME for chunk in chunks)
-
-
-def _prefix(chunks: list[Chunk], room: int) -> int:
-    """How many of the first chunks fit into `room` tokens."""
-    for count, chunk in enumerate(chunks):
-        room -= len(chunk.ids) + FRAME
-        if room < 0:
-            return count
-    return len(chunks)
+    def _prefix(self, chunks: list[Chunk], room: int) -> int:
+        """How many of the first chunks fit into `room` tokens."""
+        for count, chunk in enumerate(chunks):
+            room -= len(chunk.ids) + self.frame
+            if room < 0:
+                return count
+        return len(chunks)

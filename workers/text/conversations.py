@@ -18,6 +18,7 @@ from jinja2 import TemplateError
 from workers.errors import RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, ToolCall, Trajectory
 from workers.schema.records import Source
+from workers.text.bounded_templates import render_chat
 from workers.text.dialect import Dialect, Message, in_parts
 from workers.text.fitting import fit
 from workers.text.rendered import Content, Session
@@ -85,16 +86,21 @@ class Tokens:
 
 class ConversationRenderer:
     """tokenizer: a fast one. names_speakers: whether the message of a step begins with the name of its speaker, where
-    it has one. Safe to use from any thread."""
+    it has one. template: in place of the tokenizer's. Safe to use from any thread."""
 
     def __init__(
-        self, tokenizer: "PreTrainedTokenizerBase", max_tokens: int, *, names_speakers: bool = False
+        self,
+        tokenizer: "PreTrainedTokenizerBase",
+        max_tokens: int,
+        *,
+        names_speakers: bool = False,
+        template: str | None = None,
     ) -> None:
         if not tokenizer.is_fast:
             raise RewardError(
                 "the decoder's tokenizer has no tokenizer.json; save a fast one with the model."
             )
-        if isinstance(tokenizer.chat_template, dict):
+        if template is None and isinstance(tokenizer.chat_template, dict):
             raise RewardError(
                 "the decoder has several chat templates; keep the one to use in chat_template.jinja."
             )
@@ -102,14 +108,13 @@ class ConversationRenderer:
         self.max_tokens = max_tokens
         self.names_speakers = names_speakers
         self.named_sources: frozenset[Source] = ALL_SOURCES if names_speakers else frozenset()
-        self.template: str = tokenizer.chat_template or PLAIN_TEMPLATE
+        self.template: str = template or tokenizer.chat_template or PLAIN_TEMPLATE
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
         self._backend.no_padding()
         self._bos = self._added_bos()
         self._anchor = self._needed_anchor()
-        special = [str(token) for token in tokenizer.all_special_tokens if len(str(token)) > 1]
-        self.dialect = Dialect.of(self._shown, special)
+        self.dialect = self._dialect()
         self.rewrites = self._is_rewriting()
 
     def render(self, content: Content, *, task_tokens: int | None = None) -> Tokens:
@@ -122,7 +127,7 @@ class ConversationRenderer:
                 "this model reads text; send messages, text or a trajectory.", pointer="/features"
             )
         if isinstance(content, TokenIds):
-            return self._one_step(self._checked(content.ids))
+            return self._one_step(self.checked(content.ids))
         if isinstance(content, Text):
             return self._one_step(self._with_bos(self.encode(self._closed(content.text))))
         if not content.agent_steps:
@@ -178,20 +183,26 @@ class ConversationRenderer:
                 raise RewardError(
                     f"max_tokens = {self.max_tokens} leaves no room for the chat template; increase it."
                 )
-            fitted = fit(steps, room, self.count, self._shorten, task_tokens)
+            fitted = fit(steps, room, self.count, self.shorten, task_tokens)
             places, task_room = [place for place, _ in fitted.kept], fitted.task_room
             ids, ends = self._ids([step for _, step in fitted.kept])
             room -= max(8, len(ids) - self.max_tokens)
             is_limited = False
-        read = dict(zip((place for place in places if place in agent), ends[1:], strict=True))
-        return Tokens(
-            tuple(ids),
-            tuple(read[place] - 1 if place in read else None for place in agent),
-            ends[0] - 1 if ends[0] else None,
-            size > len(ids),
+        kept = {place for place in places if place in agent}
+        return self._located(
+            ids,
+            ends,
+            [place in kept for place in agent],
+            truncated=size > len(ids),
             cut=max(0, size - len(ids)),
             task_room=task_room,
         )
+
+    def _located(self, ids: list[int], ends: list[int], kept: Sequence[bool], **details: Any) -> Tokens:
+        """ends: as `_ids` gives them. kept: by agent step, whether it was."""
+        steps = iter(ends[1:])
+        reads = tuple(next(steps) - 1 if is_kept else None for is_kept in kept)
+        return Tokens(tuple(ids), reads, ends[0] - 1 if ends[0] else None, **details)
 
     def _ids(self, steps: Sequence[Step]) -> tuple[list[int], list[int]]:
         """Token ids, and where they end: of what precedes the first agent step, then of every agent step."""
@@ -204,6 +215,10 @@ class ConversationRenderer:
             raise RewardError(
                 f"the decoder's chat template cannot show this trajectory: {error}; give it another template."
             ) from error
+        return self._tokenized(text, cuts)
+
+    def _tokenized(self, text: str, cuts: list[int]) -> tuple[list[int], list[int]]:
+        """The ids of the text, and how many of them stand before each cut; the last cut is the end of the text."""
         pieces = [self.encode(text[start:end]) for start, end in pairwise([0, *cuts])]
         pieces[0] = self._with_bos(pieces[0]) if pieces[0] or not self._bos else pieces[0]
         if not pieces[0]:
@@ -234,16 +249,18 @@ class ConversationRenderer:
         return len(text) - _shared(text[::-1], other[::-1])
 
     def _show(self, messages: list[Message]) -> str:
-        return self._shown(in_parts(messages) if self.dialect.parts else messages)
+        return self.shown(in_parts(messages) if self.dialect.parts else messages)
 
-    def _shown(self, messages: list[Message]) -> str:
-        shown: str = self.tokenizer.apply_chat_template(
-            messages,
-            chat_template=_SAME_DAY + self.template,
-            tokenize=False,
-            add_generation_prompt=False,
-        )
-        return shown
+    def shown(self, messages: list[Message]) -> str:
+        """Raises TemplateError, whatever goes wrong in the template."""
+        return render_chat(self.tokenizer, _SAME_DAY + self.template, messages)
+
+    def _dialect(self) -> Dialect:
+        return Dialect.of(self.shown, self._special())
+
+    def _special(self) -> list[str]:
+        """Texts that content must not contain."""
+        return [str(token) for token in self.tokenizer.all_special_tokens if len(str(token)) > 1]
 
     def _is_rewriting(self) -> bool:
         probe_messages = [
@@ -294,7 +311,8 @@ class ConversationRenderer:
             raise RewardError("there is no text to score, and this model's tokenizer adds nothing to it.")
         return Tokens(tuple(ids), (len(ids) - 1,), None, truncated, cut=size - len(ids))
 
-    def _checked(self, ids: tuple[int, ...]) -> list[int]:
+    def checked(self, ids: tuple[int, ...]) -> list[int]:
+        """Raises RewardError for ids outside the vocabulary."""
         size = self._backend.get_vocab_size()
         bad = next((place for place, id_ in enumerate(ids) if not 0 <= id_ < size), None)
         if bad is not None:
@@ -320,7 +338,7 @@ class ConversationRenderer:
         )
         return "" if not anchor or after[1:] == plain or len(after) < 2 else anchor
 
-    def _shorten(self, text: str, tokens: int) -> str:
+    def shorten(self, text: str, tokens: int) -> str:
         """The first and last of its tokens, about `tokens` of them, the gap marked."""
         offsets = self._backend.encode(text, add_special_tokens=False).offsets
         half = max(0, tokens - self.count(GAP_TEXT)) // 2

@@ -36,7 +36,8 @@ class HybridRenderer(StepTextRenderer):
 
     def settings(self) -> list[Any]:
         limits, *rest = super().settings()
-        return [[*limits, self.tokens.chunk_tokens, END_CHUNKS], *rest, self.tokens.tokenizer.to_str()]
+        sizes = [*limits, self.tokens.chunk_tokens, END_CHUNKS]
+        return [sizes, *rest, self.tokens.tokenizer.to_str(), *self.tokens.prompt_settings()]
 
     def _chunks(self, text: str) -> tuple[tuple[int, ...], ...]:
         ids = self.tokens.token_ids(text)
@@ -45,4 +46,4 @@ class HybridRenderer(StepTextRenderer):
         pieces = self.tokens.split(ids)
         if len(pieces) > 2 * END_CHUNKS:
             pieces = [*pieces[:END_CHUNKS], *pieces[-END_CHUNKS:]]
-        return tuple((self.tokens.first, *piece, self.tokens.last) for piece in pieces)
+        return tuple(self.tokens.framed(piece) for piece in pieces)

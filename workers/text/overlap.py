@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from workers.text.grounding import Array, count_grams
 from workers.text.phrases import STOP_WORDS
+from workers.text.short_overlap import CONTENT_WORDS, ShortOverlap
 
 NAMES = (
     *("words_own", "bigrams_own", "trigrams_own", "trigrams_within", "arguments_known"),
@@ -25,7 +26,7 @@ _SIZES = {"words": 1, "bigrams": 2, "trigrams": 3}
 # A word, of which a number keeps its decimals; or an end of a sentence.
 _TOKEN = re.compile(r"\w+(?:[.,]\d+)*|[.!?\n]")
 _ENDS = frozenset(".!?\n")
-_CONTENT_WORDS = 2  # of a sentence that is looked at
+MOST_SHORT_WORDS = 3000  # beyond, arrays are as fast as sets, and take a third of their memory
 Floats = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
 
@@ -84,6 +85,23 @@ class Overlap:
 
     def features(self) -> dict[str, Floats]:
         """By name, [agent steps]: all of NAMES."""
+        if sum(map(len, self._chunks)) <= MOST_SHORT_WORDS:
+            rows = self._short_rows()
+            return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in NAMES}
+        return self._long_features()
+
+    def _short_rows(self) -> list[dict[str, float]]:
+        short, chunks = ShortOverlap(self._numbers), self._chunks
+        steps = {step.message: step for step in self._steps}
+        for place, (chunk, own) in enumerate(zip(chunks, self._own, strict=True)):
+            if not own:
+                short.read_given(chunk)
+            elif (step := steps.get(place)) is not None:  # its arguments come next
+                heard = () if step.heard is None else chunks[step.heard]
+                short.read_agent(step.words, chunks[step.arguments], heard)
+        return short.rows
+
+    def _long_features(self) -> dict[str, Floats]:
         steps = self._steps
         messages, arguments = (
             np.array([getattr(step, part) for step in steps], dtype=np.int64)
@@ -231,7 +249,7 @@ def _sentence_shares(own: _OwnWords, words: _Words) -> dict[str, Floats]:
     widest = int(own.sentences.max(initial=0)) + 1
     sentences, sentence = np.unique(steps * widest + own.sentences, return_inverse=True)
     total, given = (np.bincount(sentence[some], minlength=len(sentences)) for some in (content, known))
-    is_long = total >= _CONTENT_WORDS
+    is_long = total >= CONTENT_WORDS
     shares, owners = given[is_long] / total[is_long], sentences[is_long] // widest
     counts = np.bincount(owners, minlength=many)
     highest, lowest = np.zeros(many), np.ones(many)

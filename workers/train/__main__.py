@@ -58,7 +58,8 @@ def main() -> int:
 
 
 def _train(run: Path, asked: list[int]) -> int:
-    if (run / "manifest.json").is_file():
+    is_on_several_hosts = os.environ.get("WORLD_SIZE", "1") != os.environ.get("LOCAL_WORLD_SIZE", "1")
+    if (run / "manifest.json").is_file() and not is_on_several_hosts:  # other hosts wait for this one
         return 0
     (run / "error.json").unlink(missing_ok=True)
     try:

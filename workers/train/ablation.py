@@ -161,6 +161,7 @@ class Ablation:
             cache=own.cache,
             limits=TrainingLimits(is_over),
             penalty=variant.penalty,
+            seen_tasks=own.seen_tasks,
         ).run()
         known = {
             "criterion": recipe.criterion,

@@ -7,7 +7,7 @@ heads is the fit, and their spread is what the data leave open.
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +19,7 @@ from workers.errors import RewardError
 from workers.models.backbones.design_matrix import DesignMatrix
 from workers.models.backbones.linear import LinearBackbone
 from workers.objectives import Examples
+from workers.objectives.regression import Regression
 from workers.schema.task_folds import task_folds
 from workers.train.convex_memory import check_memory
 from workers.train.early_stopping import EarlyStopping
@@ -66,12 +67,14 @@ class ConvexTrainer(Training):
 
     penalty: the one to take, and after the run the one that was taken; None has it chosen. fold_fits: those that it was
     chosen by, with the chosen one. factor_losses: by factor of a parent's weights, the lowest loss on held-out tasks.
-    Both are empty where nothing was chosen, and the first with a parent, the last without.
+    Both are empty where nothing was chosen, and the first with a parent, the last without. seen_tasks: that the parent
+    has learnt from; what is held out is of other tasks, else the parent would seem to know them.
     """
 
     fold_fits: Sequence[HeldOutFit] = ()
     penalty: ChosenPenalty | None = None
     factor_losses: Mapping[float, float] = field(default_factory=dict)
+    seen_tasks: Collection[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.process_group.world_size > 1:
@@ -113,6 +116,10 @@ class ConvexTrainer(Training):
         self.limits.run_encoding(self._encode_ahead(rendered), self.report)
         self.backbone.prepare_with(self.examples.rendered, self.end_cache)
         self.module.double().train()
+        if list(self.module.weights) == [Regression.name]:  # other objectives tell how far apart rewards are
+            ratings = self.module.objective(Regression.name)
+            assert isinstance(ratings, Regression)
+            ratings.fix_scale()
         drawn = self.module.bootstrap
         try:
             with _one_thread():
@@ -172,7 +179,8 @@ class ConvexTrainer(Training):
         self.backbone.embedding_weight = fit.embedding_weight
 
     def _parameters(self) -> list[Tensor]:
-        return [self.backbone.weight, self.backbone.intercept, *self.module.parts.parameters()]
+        own = (parameter for parameter in self.module.parts.parameters() if parameter.requires_grad)
+        return [self.backbone.weight, self.backbone.intercept, *own]
 
     def _fit(
         self, indices: Sequence[int], variance: float, steps: int, tolerance: float, *, is_last: bool = False
@@ -249,33 +257,48 @@ class ConvexTrainer(Training):
             message=f"choosing a ridge penalty by {_FOLDS} folds over the tasks of {len(indices):,} of "
             f"{len(self.examples):,} examples"
         )
-        fold_of = task_folds(task, _FOLDS)
+        new = [
+            (index, name) for index, name in zip(indices, task, strict=True) if name not in self.seen_tasks
+        ]
+        uses_parent = backbone.has_parent and len({name for _, name in new}) >= _FEWEST_TASKS
+        if backbone.has_parent and not uses_parent:
+            self.report(
+                message=f"the parent is not used: it knows all but {len({name for _, name in new})} tasks"
+            )
+        held_out = new if uses_parent else [*zip(indices, task, strict=True)]
+        fold_of = task_folds([name for _, name in held_out], _FOLDS)
         folds = [
-            [index for index, own in zip(indices, fold_of, strict=True) if own == fold]
+            [index for (index, _), own in zip(held_out, fold_of, strict=True) if own == fold]
             for fold in range(_FOLDS)
         ]
+        known = sorted({*indices} - {index for index, _ in held_out})
         losses: dict[ChosenPenalty, float] = {}
         begun = self._values()
         variances: Sequence[float] = VARIANCES
         for weight in backbone.embedding_weights:
             backbone.embedding_weight = weight
-            found = self._losses_by_variance(folds, begun, variances)
+            found = self._losses_by_variance(folds, begun, variances, known)
             # With a larger weight, the best penalty is about the same one.
             variances = variances[max(0, variances.index(min(found, key=lambda key: found[key])) - _NEAR) :]
             losses |= {ChosenPenalty(variance, weight): loss for variance, loss in found.items()}
-        if backbone.has_parent:
-            losses |= self._losses_with_parent(folds, begun, min(losses, key=lambda choice: losses[choice]))
+        if uses_parent:
+            best_alone = min(losses, key=lambda choice: losses[choice])
+            losses |= self._losses_with_parent(folds, begun, best_alone, known)
             self.factor_losses = lowest_by_factor(losses)
         for parameter in self._parameters():
             parameter.grad = None
         best = choose_penalty(losses, self._losses_by_record)
         is_hybrid = len(backbone.embedding_weights) > 1
-        for message in describe_choice(best, losses, is_hybrid=is_hybrid, has_parent=backbone.has_parent):
+        for message in describe_choice(best, losses, is_hybrid=is_hybrid, has_parent=uses_parent):
             self.report(message=message)
         return best
 
     def _losses_with_parent(
-        self, folds: Sequence[Sequence[int]], begun: Sequence[Tensor], best: ChosenPenalty
+        self,
+        folds: Sequence[Sequence[int]],
+        begun: Sequence[Tensor],
+        best: ChosenPenalty,
+        known: Sequence[int],
     ) -> dict[ChosenPenalty, float]:
         """With the best embedding weight without a parent, and with the parent's."""
         backbone = self.backbone
@@ -284,14 +307,20 @@ class ConvexTrainer(Training):
             backbone.embedding_weight = weight
             for factor in PARENT_FACTORS[1:]:
                 self._set_prior(factor)
-                found = self._losses_by_variance(folds, [self._prior_mean, *begun[1:]], VARIANCES)
+                start = [self._prior_mean, *begun[1:]]
+                found = self._losses_by_variance(folds, start, VARIANCES, known)
                 losses |= {ChosenPenalty(variance, weight, factor): loss for variance, loss in found.items()}
         return losses
 
     def _losses_by_variance(
-        self, folds: Sequence[Sequence[int]], begun: Sequence[Tensor], variances: Sequence[float]
+        self,
+        folds: Sequence[Sequence[int]],
+        begun: Sequence[Tensor],
+        variances: Sequence[float],
+        known: Sequence[int],
     ) -> dict[float, float]:
-        """The mean loss on examples of held-out folds, for each variance that was tried, in their order."""
+        """The mean loss on examples of held-out folds, for each variance that was tried, in their order. known:
+        examples of no fold, which all fits learn from."""
         start = [begun for _ in folds]
         count = sum(map(len, folds))
         losses: dict[float, float] = {}
@@ -299,7 +328,7 @@ class ConvexTrainer(Training):
             losses[variance] = 0.0
             by_record = []
             for fold, held_out in enumerate(folds):
-                inside = [index for other in folds if other is not held_out for index in other]
+                inside = [*known, *(index for other in folds if other is not held_out for index in other)]
                 self._set(start[fold])
                 self._fit(inside, variance, _CHOOSING_STEPS, _CHOOSING_TOLERANCE)
                 found, records = self._validation(self.examples, held_out)

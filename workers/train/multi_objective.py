@@ -105,6 +105,8 @@ class MultiObjectiveModule(nn.Module):
             if all(part.reward_from == "labels" for part in parts.values())
             else "scalar",
         )
+        for part in parts.values():
+            part.use_labels(self.model.heads.config.labels)
         if parent is not None:
             self.model.inherit(parent)
         if recipe.heads_only:

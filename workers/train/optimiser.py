@@ -22,6 +22,7 @@ def make_optimiser(module: MultiObjectiveModule, recipe: Recipe) -> torch.optim.
             inside = name.removeprefix("model.backbone.")
             is_encoder = inside != name and backbone.is_encoder(inside)
             rate = recipe.encoder_learning_rate if is_encoder else recipe.learning_rate
+            rate *= backbone.rate_factor(inside) if inside != name else 1.0
             rate = _BESIDE_RATE if name.startswith("parts.") else rate
             decay = recipe.weight_decay if parameter.ndim >= 2 else 0.0
             rates.setdefault((rate, decay), []).append(parameter)

@@ -7,8 +7,9 @@ from pathlib import Path
 from workers.models import LoadedModel, load
 from workers.models.backbones.encoder import EMBEDDED
 from workers.schema import FeedbackRecord, read_records
-from workers.schema.parents import require_parent
+from workers.schema.parents import DECODER_KINDS, require_parent
 from workers.schema.recipe import Recipe
+from workers.schema.records import record_trajectories
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,15 @@ class Parent:
     def recipe(self, recipe: Recipe) -> Recipe:
         """The recipe, whose pretrained part is the parent's own where the parent has one."""
         backbone = self.loaded.manifest["backbone"]
-        if backbone["kind"] == "decoder":
+        if backbone["kind"] in DECODER_KINDS:
             return replace(recipe, decoder=str(self.folder / "model"))
         if backbone.get("encoder", EMBEDDED) == EMBEDDED:
             return replace(recipe, encoder=EMBEDDED if "encoder" in backbone else recipe.encoder)
         # Whatever else it says: an imported manifest names no folder of this machine.
         return replace(recipe, encoder=str(self.folder / "model"))
+
+    def seen_tasks(self) -> frozenset[str]:
+        return frozenset(side.task.id for record in self.seen() for side in record_trajectories(record))
 
     def seen(self) -> Iterator[FeedbackRecord]:
         for path in sorted(self.folder.glob("seen-*.jsonl.zst")):

@@ -45,6 +45,7 @@ from workers.train.convex import ConvexTrainer
 from workers.train.cross_validation import CrossValidation
 from workers.train.distributed import join_process_group, threads_of_process
 from workers.train.distributed.group import ProcessGroup
+from workers.train.distributed.run_state import share_run_state
 from workers.train.events import EventLogWriter, Report, no_report
 from workers.train.learnt_reliability import (
     TRAININGS,
@@ -92,8 +93,13 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     if parent is not None:
         recipe = parent.recipe(recipe)
     device = choose_device(config.device)
-    recipe = recipe_as_begun(folder / "checkpoints", recipe, str(device))
     process_group = join_process_group(device)
+    if process_group.world_size > 1:
+        is_first = os.environ.get("LOCAL_RANK", "0") == "0"
+        if share_run_state(folder, process_group, is_first_of_host=is_first):
+            process_group.destroy()
+            return {}
+    recipe = recipe_as_begun(folder / "checkpoints", recipe, str(device))
     events = EventLogWriter(folder / "events.jsonl") if process_group.is_main_process else None
     try:
         pipeline = TrainingPipeline(
@@ -351,6 +357,8 @@ class TrainingPipeline:
             limits=TrainingLimits(self.stop, self.budget.share(share), checkpoints),
             process_group=self.process_group,
         )
+        if isinstance(trainer, ConvexTrainer) and self.parent is not None:
+            trainer.seen_tasks = self.parent.seen_tasks()
         self.events(message=f"training on {len(training)} examples, {trainer.plan}")
         if not len(validation):
             self.events(message="no validation data: training runs all epochs and keeps the last weights")

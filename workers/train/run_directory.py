@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from workers.errors import RewardError
-from workers.evaluate.report import report_summary
+from workers.evaluate.report import report_summary, take_decisions
 from workers.json_files import write_json
 from workers.models import MANIFEST, write_manifest
 from workers.schema import parse_json
 from workers.schema.decode import convert
+from workers.schema.encoder_recipes import with_encoder_defaults
 from workers.schema.recipe import Recipe, parse_recipe
 
 
@@ -50,9 +51,16 @@ def read_run_config(folder: Path) -> tuple[RunConfig, Recipe]:
         raise RewardError(f"{folder.name} is not a run directory: it has no config.json.")
     config = convert(parse_json(path.read_bytes()), RunConfig)
     try:
-        return config, parse_recipe(config.recipe)
+        return config, parse_recipe(_with_defaults(config.recipe))
     except RewardError as error:
         raise error.at("/recipe") from None
+
+
+def _with_defaults(recipe: dict[str, Any]) -> dict[str, Any]:
+    """Those of its encoder, where the recipe names a folder; one of the web process has every key already."""
+    folder = recipe.get("encoder")
+    is_folder = isinstance(folder, str) and folder != "embedded" and Path(folder).is_dir()
+    return with_encoder_defaults(recipe, Path(str(folder))) if is_folder else recipe
 
 
 @contextmanager
@@ -79,11 +87,12 @@ def finish_run(folder: Path, report: dict[str, Any], started: float) -> dict[str
     manifest.json has the SHA-256 of the run's files. Its presence means complete, so it is written last.
     """
     report["seconds"] = time.monotonic() - started
+    write_json(folder / "decisions.json", take_decisions(report))
     write_json(folder / "report.json", report)
     model_manifest = parse_json((folder / "model" / MANIFEST).read_bytes())
     found = {"evaluation": report_summary(report), "by_objective": report["train"]["by_objective"]}
     write_manifest(folder / "model", model_manifest | found)
-    files = [*sorted((folder / "model").iterdir()), folder / "report.json"]
+    files = [*sorted((folder / "model").iterdir()), folder / "report.json", folder / "decisions.json"]
     write_json(
         folder / "manifest.json",
         {"files": {str(path.relative_to(folder)): _sha256(path) for path in files}},

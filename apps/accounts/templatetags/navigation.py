@@ -1,46 +1,156 @@
-"""The project's navigation: what the member may open, and the current page."""
+"""A project's navigation: five groups of pages, of which the member sees those that they may open."""
 
 from typing import Any, NamedTuple
 
 from django import template
+from django.http import HttpRequest
 from django.urls import reverse
 
 from apps.accounts.models import Membership, Project, Role
 
 register = template.Library()
 
-# label, URL name, least role
-ROOMS = [
-    ("Home", "accounts:project-home", Role.ANNOTATOR),
-    ("Trajectories", "trajectories:trajectory-list", Role.RESEARCHER),
-    ("Rubrics", "rubrics:rubric-list", Role.RESEARCHER),
-    ("Campaigns", "annotation:campaign-list", Role.ANNOTATOR),
-    ("Metrics", "metrics:induction-list", Role.RESEARCHER),
-    ("Judges", "judges:judge-list", Role.RESEARCHER),
-    ("Datasets", "datasets:dataset-version-list", Role.RESEARCHER),
-    ("Runs", "training:run-list", Role.RESEARCHER),
-    ("Models", "training:model-list", Role.RESEARCHER),
-    ("Endpoints", "rewards:endpoint-list", Role.RESEARCHER),
-    ("Alerts", "monitoring:alert-list", Role.RESEARCHER),
-]
+
+class NavPage(NamedTuple):
+    """One page of the navigation. covers: further paths below `/p/SLUG/` whose pages belong to this one."""
+
+    label: str
+    url_name: str
+    least_role: Role = Role.RESEARCHER
+    covers: tuple[str, ...] = ()
 
 
-class NavItem(NamedTuple):
+class NavGroup(NamedTuple):
+    label: str
+    pages: tuple[NavPage, ...]
+
+
+NAV_GROUPS = (
+    NavGroup(
+        "Data",
+        (
+            NavPage("Trajectories", "trajectories:trajectory-list"),
+            NavPage("Agents", "trajectories:agents-compare"),
+            NavPage("Semantic search", "semantic_search:semantic-search"),
+            NavPage("Clusters", "semantic_search:clustering-list"),
+            NavPage("Questions", "questions:question-list"),
+            NavPage("Bulk jobs", "bulk:bulk-job-list"),
+            NavPage("Connectors", "connectors:connector-list"),
+        ),
+    ),
+    NavGroup(
+        "Annotate",
+        (
+            NavPage("Campaigns", "annotation:campaign-list", Role.ANNOTATOR, ("active-learning/",)),
+            NavPage("Rubrics", "rubrics:rubric-list"),
+            NavPage("Judges", "judges:judge-list", covers=("judge-runs/",)),
+            NavPage("Metrics", "metrics:induction-list"),
+        ),
+    ),
+    NavGroup(
+        "Train",
+        (
+            NavPage("Datasets", "datasets:dataset-version-list"),
+            NavPage("Training runs", "training:run-list", covers=("training/",)),
+            NavPage("Models", "training:model-list", covers=("training/model-",)),
+            NavPage("Exports", "datasets:export-list"),
+        ),
+    ),
+    NavGroup(
+        "Serve",
+        (
+            NavPage("Endpoints", "rewards:endpoint-list", covers=("retraining/",)),
+            NavPage("Servers", "rewards:server-list"),
+            NavPage("Alerts", "monitoring:alert-list"),
+            NavPage("Lineage", "lineage:lineage-list"),
+        ),
+    ),
+    NavGroup(
+        "Settings",
+        (
+            NavPage("People", "accounts:member-list", Role.OWNER),
+            NavPage("API keys", "accounts:key-list", Role.OWNER),
+            NavPage("Webhooks", "webhooks:webhook-list", Role.OWNER),
+            NavPage("Project data", "lifecycle:project-data", Role.OWNER),
+            NavPage("Masking", "trajectories:masking-edit", Role.OWNER),
+            NavPage("LLM connections", "llm:connection-list", Role.OWNER),
+            NavPage("Audit trail", "accounts:audit-list", Role.OWNER),
+            NavPage("Health", "accounts:health-detail", Role.OWNER),
+            NavPage("Delete data", "datasets:erase", Role.OWNER),
+        ),
+    ),
+)
+
+
+class NavLink(NamedTuple):
     label: str
     url: str
-    current: bool
+    current: str  # the value of aria-current; empty: somewhere else
 
 
 @register.inclusion_tag("core/_nav.html", takes_context=True)
 def project_nav(context: template.RequestContext, project: Project) -> dict[str, Any]:
+    """The home and the groups; for who sees a handful of pages, the pages."""
     request = context["request"]
+    role, home = _role_in(request), reverse("accounts:project-home", args=[project.slug])
+    links = [NavLink("Home", home, "page" if request.path == home else "")]
+    if not role.includes(Role.RESEARCHER):
+        pages = [page for _, pages in visible_groups(role) for page in pages]
+        links += _page_links(request, project, pages)
+    else:
+        active = _active_page(request.path, project)
+        for group, pages in visible_groups(role):
+            here = "true" if active in group.pages else ""
+            links.append(NavLink(group.label, reverse(pages[0].url_name, args=[project.slug]), here))
+    return {"links": links}
+
+
+@register.inclusion_tag("core/_subnav.html", takes_context=True)
+def project_subnav(context: template.RequestContext, project: Project) -> dict[str, Any]:
+    """The pages of the group that the current page belongs to."""
+    request = context["request"]
+    role, active = _role_in(request), _active_page(request.path, project)
+    if not role.includes(Role.RESEARCHER):
+        return {"links": []}
+    for group, pages in visible_groups(role):
+        if active in group.pages:
+            return {"group": group.label, "links": _page_links(request, project, pages)}
+    return {"links": []}
+
+
+def visible_groups(role: Role) -> list[tuple[NavGroup, list[NavPage]]]:
+    """The groups in which the role may open a page, each with those pages."""
+    found = [
+        (group, [page for page in group.pages if role.includes(page.least_role)]) for group in NAV_GROUPS
+    ]
+    return [(group, pages) for group, pages in found if pages]
+
+
+def _role_in(request: HttpRequest) -> Role:
     membership: Membership | None = getattr(request, "membership", None)
-    role = Role(membership.role) if membership else Role.ANNOTATOR
-    items = []
-    for label, name, least in ROOMS:
-        if not role.includes(least):
-            continue
-        url = reverse(name, args=[project.slug])
-        here = request.path == url or (label != "Home" and request.path.startswith(url))
-        items.append(NavItem(label, url, here))
-    return {"items": items}
+    return Role(membership.role) if membership else Role.ANNOTATOR
+
+
+def _page_links(request: HttpRequest, project: Project, pages: list[NavPage]) -> list[NavLink]:
+    active, links = _active_page(request.path, project), []
+    for page in pages:
+        url = reverse(page.url_name, args=[project.slug])
+        current = "page" if request.path == url else "true" if page is active else ""
+        links.append(NavLink(page.label, url, current))
+    return links
+
+
+def _active_page(path: str, project: Project) -> NavPage | None:
+    """The page whose address the path begins with, the longest one of them."""
+    home = reverse("accounts:project-home", args=[project.slug])
+    best, length = None, 0
+    for group in NAV_GROUPS:
+        for page in group.pages:
+            starts = [
+                reverse(page.url_name, args=[project.slug]),
+                *(home + covered for covered in page.covers),
+            ]
+            for start in starts:
+                if path.startswith(start) and len(start) > length:
+                    best, length = page, len(start)
+    return best

@@ -14,9 +14,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods
 
-from apps.accounts import account_links, addresses, gates, invitations, login_guard, passwords
+from apps.accounts import account_links, addresses, gates, invitations, login_guard, new_projects, passwords
 from apps.accounts.account_links import Purpose
-from apps.accounts.forms import ChoosePasswordForm
+from apps.accounts.forms import ChoosePasswordForm, FirstAccountForm
 from apps.accounts.login_guard import Subject
 from apps.accounts.models import AccountLink, User
 from apps.accounts.views.sign_in import field_error
@@ -98,3 +98,21 @@ def enter(request: HttpRequest, user: User, to: str = "/") -> HttpResponse:
     response: HttpResponse = perform_login(request, Login(user=user, redirect_url=to))
     login_guard.remember_device(request, response, user)
     return response
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@sensitive_post_parameters("password")
+@sensitive_variables("token")
+def first_account(request: HttpRequest, token: str) -> HttpResponse:
+    """The page to which `up` prints a link while there is no account."""
+    guarded(request, lambda: new_projects.check_first_account(token))
+    form = FirstAccountForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            user = new_projects.create_first_account(token=token, **form.cleaned_data)
+        except DomainError as error:
+            field_error(form, error, "")
+        else:
+            return enter(request, user)
+    return render(request, "accounts/first_account.html", {"form": form}, status=422 if form.errors else 200)

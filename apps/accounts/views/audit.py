@@ -6,8 +6,7 @@ from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
-from django.http import HttpResponse, StreamingHttpResponse
-from django.shortcuts import render
+from django.http import HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
@@ -17,7 +16,8 @@ from apps.accounts.audit_models import AuditAlias
 from apps.accounts.models import AuditEvent, Project, Role
 from apps.accounts.pseudonyms import meanings_in, named
 from apps.core.forms import add_widget_classes
-from apps.core.http.api import paginate
+from apps.core.http.streaming import StreamedLines
+from apps.core.tables import DataTable, TableColumn
 
 _DAY = timedelta(days=1)
 
@@ -43,30 +43,61 @@ class AuditFilter(forms.Form):
         add_widget_classes(self)
 
 
+class AuditTable(DataTable[AuditEvent]):
+    """options: project. The file is that of `audit_export_file`, which is an event of the trail too."""
+
+    name = "audit-events"
+    nouns = ("event", "events")
+    default_sort = "-time"
+    has_file = False
+    columns = (
+        TableColumn(
+            "time", "Time", value="at", sort="at", template="accounts/cells/_audit_time.html", is_fixed=True
+        ),
+        TableColumn("actor", "Actor", value="shown_actor"),
+        TableColumn("action", "Action", value="verb", template="accounts/cells/_audit_verb.html"),
+        TableColumn("target", "Target", value="shown_target"),
+        TableColumn("details", "Details", value="details", template="accounts/cells/_audit_details.html"),
+    )
+
+    def prepare(self, rows: list[Any]) -> list[Any]:
+        """Events with the people that are meant."""
+        meanings = meanings_in([event.actor, event.target, event.data] for event in rows)
+        for event in rows:
+            event.shown_actor, event.shown_target = (
+                named(event.actor, meanings),
+                named(event.target, meanings),
+            )
+            event.details = [
+                (name, _detail_text(value)) for name, value in named(event.data, meanings).items()
+            ]
+        return rows
+
+
 @project_view(Role.OWNER)
 @require_safe
-def audit_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    cursor, form = request.GET.get("cursor", ""), AuditFilter(request.GET)
+def audit_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
+    form = AuditFilter(request.GET)
     # A number is given once, but a restored database may give that of a deleted project again.
     rows = project.audit_events.filter(at__gte=project.created_at)
-    wanted = form.cleaned_data if form.is_valid() else {}
-    events, next_cursor = paginate(_filtered(rows, wanted), cursor=cursor, limit=50, field="at")
-    context = {
-        "project": project,
-        "form": form,
-        "events": events,
-        "lines": _lines(events),
-        "next_cursor": next_cursor,
-        "first": not cursor,
-    }
-    return render(request, "accounts/audit_list.html", context, status=200 if form.is_valid() else 422)
+    is_valid = form.is_valid()
+    wanted = form.cleaned_data if is_valid else {}
+    table = AuditTable(
+        request,
+        _filtered(rows, wanted) if is_valid else rows.none(),
+        filter_query="",
+        is_filtered=any(wanted.values()) or not is_valid,
+        project=project,
+    )
+    context = {"project": project, "form": form}
+    return table.response("accounts/audit_list.html", context, status=200 if is_valid else 422)
 
 
 @project_view(Role.OWNER)
 @require_POST
-def audit_export_file(request: ProjectRequest, project: Project) -> StreamingHttpResponse:
+def audit_export_file(request: ProjectRequest, project: Project) -> StreamedLines:
     lines = audit_export.export_lines(project=project, by=request.user, names=bool(request.POST.get("names")))
-    response = StreamingHttpResponse(lines, content_type="application/x-ndjson")
+    response = StreamedLines(lines)
     response.headers["Content-Disposition"] = f'attachment; filename="audit-{project.slug}.jsonl"'
     return response
 
@@ -86,21 +117,6 @@ def _filtered(rows: QuerySet[AuditEvent], wanted: dict[str, Any]) -> QuerySet[Au
 
 def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), tzinfo=timezone.get_current_timezone())
-
-
-def _lines(events: list[AuditEvent]) -> list[dict[str, Any]]:
-    """Events with the people that are meant."""
-    meanings = meanings_in([event.actor, event.target, event.data] for event in events)
-    return [
-        {
-            "at": event.at,
-            "actor": named(event.actor, meanings),
-            "verb": event.verb,
-            "target": named(event.target, meanings),
-            "details": [(name, _detail_text(value)) for name, value in named(event.data, meanings).items()],
-        }
-        for event in events
-    ]
 
 
 def _detail_text(value: Any) -> str:

@@ -37,7 +37,7 @@ def invitation_create(request: ProjectRequest, project: Project) -> HttpResponse
     return member_page(request, project, invitation=invitation, link=link)
 
 
-@project_view(Role.OWNER)
+@project_view(Role.OWNER, in_archive=True)
 @require_POST
 def invitation_revoke(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     invitation = get_object_or_404(project.invitations, pk=pk)

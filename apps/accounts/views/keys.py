@@ -47,7 +47,7 @@ def key_create(request: ProjectRequest, project: Project) -> HttpResponse:
     return _page(request, project, form, status=422)
 
 
-@project_view(Role.OWNER)
+@project_view(Role.OWNER, in_archive=True)
 @require_POST
 def key_revoke(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     key = keys.revoke_api_key(key=get_object_or_404(project.api_keys, pk=pk), by=request.user)
@@ -72,7 +72,7 @@ def key_limits(request: ProjectRequest, project: Project, pk: int) -> HttpRespon
     return render(request, "accounts/key_limits.html", context, status=422 if form.errors else 200)
 
 
-@project_view(Role.OWNER)
+@project_view(Role.OWNER, in_archive=True)
 @require_POST
 def service_account_close(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     account = get_object_or_404(project.service_accounts, pk=pk)

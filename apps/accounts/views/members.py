@@ -67,7 +67,7 @@ def member_link(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
     return member_page(request, project, reset_for=membership.user, link=link)
 
 
-@project_view(Role.OWNER)
+@project_view(Role.OWNER, in_archive=True)
 @require_POST
 def member_factor_reset(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     membership = get_object_or_404(project.memberships.select_related("user", "project"), pk=pk)
@@ -76,7 +76,7 @@ def member_factor_reset(request: ProjectRequest, project: Project, pk: int) -> H
     return redirect("accounts:member-list", project.slug)
 
 
-@project_view(Role.OWNER)
+@project_view(Role.OWNER, in_archive=True)
 @require_POST
 def sign_in_rules(request: ProjectRequest, project: Project) -> HttpResponse:
     """What every member's session needs. No one asks for what their own session lacks."""
@@ -92,7 +92,7 @@ def sign_in_rules(request: ProjectRequest, project: Project) -> HttpResponse:
     return redirect("accounts:member-list", project.slug)
 
 
-@project_view(Role.OWNER)
+@project_view(Role.OWNER, in_archive=True)
 @require_POST
 def member_change(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     membership = get_object_or_404(project.memberships.select_related("user"), pk=pk)
@@ -105,7 +105,7 @@ def member_change(request: ProjectRequest, project: Project, pk: int) -> HttpRes
     return _after(request, project, membership.user)
 
 
-@project_view(Role.OWNER)
+@project_view(Role.OWNER, in_archive=True)
 @require_POST
 def member_remove(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     membership = get_object_or_404(project.memberships.select_related("user", "project"), pk=pk)

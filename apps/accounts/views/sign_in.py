@@ -21,6 +21,7 @@ from apps.accounts import login_guard, passwords
 from apps.accounts.forms import LoginForm, PasswordForm, ResetForm
 from apps.accounts.login_guard import Subject
 from apps.accounts.models import User
+from apps.accounts.new_projects import needs_first_account
 from apps.core.errors import DomainError, Forbidden
 
 
@@ -123,5 +124,6 @@ def _login_page(request: HttpRequest, form: LoginForm) -> HttpResponse:
         "next": request.POST.get("next") or request.GET.get("next", ""),
         "passwords": not settings.OIDC_ONLY,
         "reset_url": reverse("accounts:password-reset"),
+        "is_new": needs_first_account(),
     }
     return render(request, "accounts/login.html", context)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from io import BytesIO
 from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponseBase
 from ninja import Field, Router, Schema
 
 from apps.accounts.access import project_of_key
@@ -16,48 +16,72 @@ from apps.annotation.feedback.incoming import Found, Incoming
 from apps.annotation.feedback.readers import any_record
 from apps.annotation.feedback.readers.json_lines import read_json_lines
 from apps.annotation.feedback.readers.record_formats import PLACE_FIELDS
+from apps.annotation.feedback.record_schemas import FeedbackRecordDocument
 from apps.annotation.feedback.records import check_filters
 from apps.annotation.feedback.services import import_numbered
 from apps.core.errors import DomainError
+from apps.core.http.api_schemas import FieldCount, RejectedRecord
+from apps.core.http.api_scopes import needs
+from apps.core.http.document_types import reference_to
+from apps.core.http.media_types import json_lines, json_or_lines
+from apps.core.http.streaming import StreamedLines
+from apps.trajectories.filter_queries import filter_trajectories
+from apps.trajectories.filters import parse_filter
 from workers.schema import BODY_LIMITS, parse_json
 
 router = Router()
 
 
-class FeedbackOut(Schema):
+class ImportedFeedback(Schema):
     created: int
     duplicates: int
-    rejected: list[dict[str, Any]]
-    dropped: list[dict[str, Any]] = Field(description="fields of the records that are read nowhere, and why")
-    kept: list[dict[str, Any]] = Field(description="fields kept with the trajectories, which no model reads")
+    rejected: list[RejectedRecord]
+    dropped: list[FieldCount] = Field(description="fields of the records that are read nowhere, and why")
+    kept: list[FieldCount] = Field(description="fields kept with the trajectories, which no model reads")
 
 
-@router.get("/projects/{slug}/feedback", summary="Feedback as NDJSON, newest revisions only", response=None)
+@router.get(
+    "/projects/{slug}/feedback",
+    operation_id="export_feedback",
+    summary="Export feedback, newest revisions only",
+    openapi_extra=needs(Scope.FEEDBACK_READ) | json_lines(reference_to(FeedbackRecordDocument), "Records"),
+)
 def feedback_list(
     request: KeyRequest,
     slug: str,
     kind: str | None = None,
     since: str | None = None,
     origin: str | None = None,
+    campaign: str | None = None,
+    filter: str = "",
 ) -> HttpResponseBase:
     """`kind`: pairwise, ranking, step, rubric, comment or rating. `since`: an ISO time. `origin`: person, judge,
-    simulated or imported; by default all but judge.
+    simulated or imported; by default all but judge. `campaign`: a name. `filter`: of the trajectories, as the address
+    of their list has it, such as `agent=desk&success=no`; all of an item have to match.
 
     Each line can be sent to `POST` again.
     """
     project = project_of_key(request.auth, slug, Scope.FEEDBACK_READ)
-    named = {"kinds": kind, "origins": origin}
+    named = {"campaigns": campaign, "kinds": kind, "origins": origin}
     filters: dict[str, Any] = {name: [value] if value else None for name, value in named.items()}
-    filters["since"] = since
+    filters |= {"since": since, "filter": parse_filter(filter).query}
     filters = {name: value for name, value in filters.items() if value}
     check_filters(filters)
+    filter_trajectories(project, filter)  # for its errors
     record_export(project=project, format="jsonl", filters=filters, by=request.auth)
     lines: Iterator[str] = export_jsonl(project=project, filters=filters)
-    return StreamingHttpResponse(lines, content_type="application/x-ndjson; charset=utf-8")
+    return StreamedLines(lines, content_type="application/x-ndjson; charset=utf-8")
 
 
-@router.post("/projects/{slug}/feedback", response=FeedbackOut, summary="Import feedback")
-def feedback_create(request: KeyRequest, slug: str, keep_good: bool = False) -> FeedbackOut:
+@router.post(
+    "/projects/{slug}/feedback",
+    response=ImportedFeedback,
+    operation_id="import_feedback",
+    summary="Import feedback",
+    openapi_extra=needs(Scope.FEEDBACK_WRITE)
+    | json_or_lines(reference_to(FeedbackRecordDocument), "Records"),
+)
+def feedback_create(request: KeyRequest, slug: str, keep_good: bool = False) -> ImportedFeedback:
     """One `import_feedback` record of any kind, a JSON array of them, or NDJSON; origin imported."""
     project = project_of_key(request.auth, slug, Scope.FEEDBACK_WRITE)
     result = import_numbered(
@@ -75,7 +99,7 @@ def feedback_create(request: KeyRequest, slug: str, keep_good: bool = False) -> 
             pointer=first["pointer"],
             status=422,
         )
-    return FeedbackOut(**result.as_json())
+    return ImportedFeedback(**result.as_json())
 
 
 def _read(request: HttpRequest) -> Iterable[tuple[int, Found]]:

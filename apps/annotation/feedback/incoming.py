@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from apps.accounts.models import User
 from apps.trajectories.field_coverage import FieldCounts
 from workers.errors import InvalidRecord
 from workers.schema import Kind, Origin, Task, Trajectory, TrajectoryId
@@ -37,6 +38,7 @@ Place = Trajectory | TrajectoryId | StoredTrajectory
 class Incoming:
     """One record. value: of the kind's own type. task: None if the trajectories are named by id and have their own.
 
+    account: of this project, where it is known; else `annotator` is a name.
     item: names the comparison. purpose, explanation: of an item that is new. is_exported: from an export of ours, so
     that it may be what an annotator of this project with an account gave here.
     """
@@ -46,6 +48,7 @@ class Incoming:
     value: Any
     task: Task | None = None
     annotator: str = ""
+    account: User | None = None
     origin: Origin = "imported"
     item: str | None = None
     campaign: str | None = None

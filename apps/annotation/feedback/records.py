@@ -11,15 +11,24 @@ from msgspec.structs import replace
 
 from apps.accounts.models import Project
 from apps.annotation.feedback_types import FEEDBACK_TYPES, AnyFeedbackType
-from apps.annotation.models import VERIFIER_PREFIX, Annotation, Assignment, Campaign, Item, Origin
+from apps.annotation.models import (
+    VERIFIER_PREFIX,
+    Annotation,
+    Assignment,
+    Campaign,
+    Item,
+    ItemTrajectory,
+    Origin,
+)
 from apps.core.errors import DomainError
 from apps.rubrics.models import RubricCriterion
-from apps.trajectories.models import Trajectory
+from apps.trajectories.filter_queries import filter_trajectories
+from apps.trajectories.filters import parse_filter
 from apps.trajectories.selectors import load_trajectories, load_without_steps
 from workers import schema
 
 NAMES = (*FEEDBACK_TYPES, "outcome")  # what a filter by kind may name
-FILTERS = ("campaigns", "kinds", "origins", "annotators", "since", "adjudication")
+FILTERS = ("campaigns", "kinds", "origins", "annotators", "since", "adjudication", "filter")
 # Adjudicated items: only the adjudication, all annotations, or only the others.
 ADJUDICATION = ("instead", "also", "not")
 # As `is_by_judge`.
@@ -46,6 +55,7 @@ def check_filters(filters: dict[str, Any]) -> None:
             )
     if filters.get("since") and parse_datetime(filters["since"]) is None:
         raise DomainError("since must be an ISO time such as 2026-01-31T12:00:00Z.", pointer="/since")
+    parse_filter(filters.get("filter"))
     if filters.get("adjudication") and filters["adjudication"] not in ADJUDICATION:
         raise DomainError(f"adjudication must be {' or '.join(ADJUDICATION)}.", pointer="/adjudication")
 
@@ -60,6 +70,7 @@ def current_annotations(project: Project, filters: dict[str, Any]) -> QuerySet[A
     """The newest revision of every assignment that matches, in a stable order.
 
     Annotations of judges are included only if the filters name origins or annotators; those of verifiers always are.
+    An annotation is of `filter` where all trajectories of its item are.
     """
     rows = Annotation.objects.filter(
         assignment__item__campaign__project=project, is_surplus=False, revision=newest_revision("assignment")
@@ -81,6 +92,11 @@ def current_annotations(project: Project, filters: dict[str, Any]) -> QuerySet[A
             item=OuterRef("assignment__item"), is_adjudication=True, state=Assignment.State.SUBMITTED
         )
         rows = rows.filter(Q(assignment__is_adjudication=True) | ~Exists(decided))
+    if filters.get("filter"):
+        outside = ItemTrajectory.objects.filter(item=OuterRef("assignment__item")).exclude(
+            trajectory__in=filter_trajectories(project, filters["filter"])
+        )
+        rows = rows.filter(~Exists(outside))
     return rows.order_by("assignment__item__task_id", "assignment__item_id", "assignment_id").select_related(
         "assignment__annotator", "assignment__item__campaign"
     )
@@ -102,7 +118,7 @@ def feedback_records(
     items only the adjudication counts: other answers are about annotators, not about trajectories.
     Annotations of judges count only if the filters name origins or annotators.
     filters, each optional: {"campaigns": [name], "kinds": [...], "origins": [...], "annotators": [name],
-    "since": ISO time, "adjudication": "instead" | "also" | "not"}.
+    "since": ISO time, "adjudication": "instead" | "also" | "not", "filter": of the trajectories}.
     bare: trajectories without their steps, for callers that need only their ids.
     """
     filters = {"adjudication": "instead"} | (filters or {})
@@ -179,7 +195,7 @@ def _with_weight(
 def _outcomes(
     project: Project, filters: dict[str, Any], cache: "_Trajectories"
 ) -> Iterator[schema.OutcomeRecord]:
-    rows = Trajectory.objects.filter(project=project, success__isnull=False)
+    rows = filter_trajectories(project, filters.get("filter")).filter(success__isnull=False)
     if filters.get("campaigns"):
         items = Item.objects.filter(campaign__project=project, campaign__name__in=filters["campaigns"])
         rows = rows.filter(Q(places__item__in=items)).distinct()

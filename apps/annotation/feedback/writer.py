@@ -26,6 +26,7 @@ from apps.annotation.models import (
     ItemTrajectory,
     is_by_judge,
 )
+from apps.annotation.services.annotators import annotator_for
 from apps.annotation.services.items import item_key, recount
 from apps.rubrics.services import ImportedCriteria
 from apps.trajectories.models import Trajectory
@@ -45,7 +46,7 @@ class FeedbackWriter:
         self.project = project
         self.default_campaign = campaign
         self.campaigns: dict[str, Campaign] = {}
-        self.annotators: dict[str, Annotator] = {}
+        self.annotators: dict[str | int, Annotator] = {}  # by name, or by account
         self.criteria = ImportedCriteria(project)
 
     def write(
@@ -222,6 +223,7 @@ class FeedbackWriter:
             [rows[pk] for pk in places],
             [self._positions[item.pk][pk] for pk in places],
             self.criteria.of,
+            self.criteria.with_categories,
         )
         row: FeedbackRecord = FEEDBACK_TYPES[incoming.kind].make_row(incoming.value, stored)
         return row
@@ -250,7 +252,7 @@ class FeedbackWriter:
         }
 
     def _key(self, item: Item, incoming: Incoming) -> _Key:
-        return item.pk, self._annotator(incoming.annotator).pk, incoming.is_adjudication
+        return item.pk, self._annotator(incoming).pk, incoming.is_adjudication
 
     def _assignments(self, keys: list[_Key]) -> dict[_Key, Assignment]:
         wanted = Q(item_id__in={key[0] for key in keys}, annotator_id__in={key[1] for key in keys})
@@ -281,12 +283,16 @@ class FeedbackWriter:
             campaign.save(update_fields=["feedback_types"])
         return campaign
 
-    def _annotator(self, name: str) -> Annotator:
-        if name not in self.annotators:
-            self.annotators[name], _ = Annotator.objects.get_or_create(
-                project=self.project, user=None, name=name
+    def _annotator(self, incoming: Incoming) -> Annotator:
+        account, name = incoming.account, incoming.annotator
+        key = name if account is None else account.pk
+        if key not in self.annotators:
+            self.annotators[key] = (
+                Annotator.objects.get_or_create(project=self.project, user=None, name=name)[0]
+                if account is None
+                else annotator_for(project=self.project, user=account)
             )
-        return self.annotators[name]
+        return self.annotators[key]
 
 
 def _sent(place: Place, by_content: dict[tuple[str, int | None], int]) -> schema.Trajectory | None:

@@ -6,6 +6,7 @@ from apps.annotation.feedback_types.base import (
     FeedbackType,
     Question,
 )
+from apps.annotation.feedback_types.category import CATEGORY
 from apps.annotation.feedback_types.comment import COMMENT
 from apps.annotation.feedback_types.pairwise import PAIRWISE
 from apps.annotation.feedback_types.ranking import RANKING
@@ -14,7 +15,7 @@ from apps.annotation.feedback_types.rubric import RUBRIC
 from apps.annotation.feedback_types.step import STEP
 
 FEEDBACK_TYPES: dict[str, AnyFeedbackType] = {
-    kind.name: kind for kind in (PAIRWISE, RANKING, RATING, RUBRIC, STEP, COMMENT)
+    kind.name: kind for kind in (PAIRWISE, RANKING, RATING, RUBRIC, CATEGORY, STEP, COMMENT)
 }
 
 __all__ = [

@@ -16,14 +16,14 @@ from workers import schema
 from workers.schema import Kind, TrajectoryId
 from workers.schema.patterns import TextPattern
 
-Level = Literal["nominal", "ordinal", "interval"]
+Level = Literal["nominal", "ordinal", "interval", "set"]  # set: of categories
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
     """One answer of a question. key: its keyboard key. name: full text, for screen readers and the help.
 
-    side: the trajectory it favours ("left", "right"), or "none".
+    side: the trajectory it favours ("left", "right"), or "none". point: the name of a point of a scale.
     """
 
     value: str
@@ -31,11 +31,28 @@ class Option:
     name: str
     key: str = ""
     side: str = ""
+    point: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckboxOption:
+    """One of several answers that can be chosen together. name: of its form field. about: its definition."""
+
+    name: str
+    words: str
+    key: str = ""
+    about: str = ""
+    is_checked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A group of radio buttons in the decision bar. note: name of the text field next to the answer."""
+    """A group of radio buttons in the panel. note: name of the text field next to the answer.
+
+    place: the trajectory it asks about, by its place from left to right; None: all of the item. heading: the title
+    below the name of that trajectory. about: what all questions of the type ask.
+    checkboxes: answers that can be chosen together; the options are then those that exclude them.
+    """
 
     name: str
     title: str
@@ -45,7 +62,15 @@ class Question:
     criterion: Criterion | None = None
     note: str = ""
     note_value: str = ""
-    is_titled: bool = True  # False: the title is for screen readers only
+    place: int | None = None
+    heading: str = ""
+    about: str = ""
+    checkboxes: Sequence[CheckboxOption] = ()
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether its answers have names, so that each is a line."""
+        return any(option.point for option in self.options) or any(box.about for box in self.checkboxes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +80,16 @@ class ImportTarget:
     trajectories: Sequence[Trajectory]
     positions: Sequence[int]
     criterion: Callable[[str, str | None, tuple[float, float] | None], Criterion]  # name, definition, scale
+    # name, definition, type of answers, categories
+    categorical_criterion: Callable[[str, str | None, str, tuple[str, ...]], Criterion]
 
 
 @dataclass(frozen=True, slots=True)
 class AgreementValue:
-    """A value that agreement is measured on. unit: within the item. question: None is the type's main question."""
+    """A value that agreement is measured on. unit: within the item. question: None is the type's main question.
+
+    categories: the names that the value stands for, where the answer is a set of categories.
+    """
 
     annotator: str
     item: int
@@ -67,6 +97,7 @@ class AgreementValue:
     value: float
     level: Level
     question: str | None = None
+    categories: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +138,13 @@ class FeedbackType(ABC, Generic[Row, Value, Record]):
     # Trajectories of an item.
     min_trajectories: ClassVar[int]
     max_trajectories: ClassVar[int]
-    # The form: names of its fields, choices of a campaign, its part of the decision bar and of every agent step.
+    # The form: names of its fields, choices of a campaign, its part of the panel and of every agent step.
     field_pattern: ClassVar[TextPattern]
     options: ClassVar[Mapping[str, forms.ChoiceField]] = {}
     template: ClassVar[str] = "annotation/feedback_types/_questions.html"
     card_template: ClassVar[str] = ""
+    # Answers of the criteria that it asks, of Criterion.AnswerType.
+    answer_types: ClassVar[tuple[str, ...]] = ()
     # Records: the import format, its own keys, and those of them that no other type's record has.
     import_format: ClassVar[str]
     record_keys: ClassVar[tuple[str, ...]]
@@ -134,11 +167,11 @@ class FeedbackType(ABC, Generic[Row, Value, Record]):
         """The rows as text."""
 
     def questions(self, fields: FormFields, shown: PresentedItem) -> list[Question]:
-        """Questions in the decision bar."""
+        """Questions in the panel."""
         return []
 
     def needs_criteria(self, options: Mapping[str, Any]) -> bool:
-        """Whether a campaign with these options needs a rubric."""
+        """Whether a campaign with these options needs a rubric with a criterion of `answer_types`."""
         return False
 
     @abstractmethod

@@ -48,7 +48,7 @@ class PreferenceValue:
 def _criteria(shown: PresentedItem) -> list[Criterion | None]:
     """The criteria to compare by; None is overall."""
     by = shown.option("pairwise", "by", OVERALL)
-    return [*([None] if by != CRITERIA else []), *(shown.criteria if by != OVERALL else [])]
+    return [*([None] if by != CRITERIA else []), *(shown.scale_criteria if by != OVERALL else [])]
 
 
 def _name(criterion: Criterion | None) -> str:
@@ -63,14 +63,14 @@ def _value(row: Preference, shown: PresentedItem) -> str:
 
 
 OPTIONS = (
-    Option("left-3", "A much", "A is much better", "1", "left"),
+    Option("left-3", "A much better", "A is much better", "1", "left"),
     Option("left-2", "A better", "A is better", "2", "left"),
-    Option("left-1", "A slightly", "A is slightly better", "3", "left"),
+    Option("left-1", "A slightly better", "A is slightly better", "3", "left"),
     Option("tie", "Tie", "A tie", "0", "none"),
     Option("both_bad", "Both bad", "Both are bad", "x", "none"),
-    Option("right-1", "B slightly", "B is slightly better", "4", "right"),
+    Option("right-1", "B slightly better", "B is slightly better", "4", "right"),
     Option("right-2", "B better", "B is better", "5", "right"),
-    Option("right-3", "B much", "B is much better", "6", "right"),
+    Option("right-3", "B much better", "B is much better", "6", "right"),
 )
 _SUMMARIES = {
     option.value: option.words if option.side == "none" else option.name.replace(" is", "")
@@ -87,6 +87,7 @@ class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.Preference
     min_trajectories = 2
     max_trajectories = 2
     field_pattern = TextPattern(r"choice(-\d{1,12})?")
+    template = "annotation/feedback_types/_pairwise.html"
     options = {
         "by": forms.ChoiceField(
             label="Compare",
@@ -97,6 +98,7 @@ class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.Preference
             ],
         )
     }
+    answer_types = (Criterion.AnswerType.SCALE,)
     import_format = "pairs"
     record_keys = ("a", "b", "choice", "strength", "criterion")
     distinguishing_keys = ("choice",)
@@ -140,7 +142,6 @@ class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.Preference
                 options=OPTIONS,
                 value=fields.get(_name(criterion), ""),
                 criterion=criterion,
-                is_titled=len(asked) > 1,
             )
             for criterion in asked
         ]

@@ -95,6 +95,7 @@ class RankingType(FeedbackType[Ranking, RankingValue, schema.RankingRecord]):
                 name=f"rank-{side}",
                 title=f"{LETTERS[place]} ranks",
                 short=LETTERS[place],
+                about=self.question,
                 options=options,
                 value=fields.get(f"rank-{side}", ""),
             )

@@ -112,7 +112,9 @@ class RatingType(FeedbackType[Rating, RatingValue, schema.RatingRecord]):
         return [
             Question(
                 name=f"rating-{side}",
-                title=f"{LETTERS[place]} is" if len(shown.trajectories) > 1 else "Rating",
+                title=f"Rating of {LETTERS[place]}" if len(shown.trajectories) > 1 else self.question,
+                place=place,
+                heading="Rating" if len(shown.trajectories) > 1 else "",
                 options=options,
                 value=fields.get(f"rating-{side}", ""),
             )

@@ -48,7 +48,7 @@ class ScoreValue:
 
 def _score_fields(shown: PresentedItem) -> Iterator[tuple[str, Criterion, int]]:
     """Field name, criterion and side of each score, by criterion."""
-    for criterion in shown.criteria:
+    for criterion in shown.scale_criteria:
         for place, side in enumerate(shown.sides):
             yield f"score-{side}-{criterion.pk}", criterion, place
 
@@ -66,6 +66,7 @@ class RubricScoreType(FeedbackType[CriterionScore, ScoreValue, schema.ScoreRecor
     record_keys = ("trajectory", "criterion", "definition", "value", "scale", "note")
     distinguishing_keys = ("value",)
     select_related_fields = ("criterion",)
+    answer_types = (Criterion.AnswerType.SCALE,)
 
     def parse(self, fields: FormFields, shown: PresentedItem) -> list[CriterionScore]:
         rows = []
@@ -116,8 +117,10 @@ class RubricScoreType(FeedbackType[CriterionScore, ScoreValue, schema.ScoreRecor
                         Option(
                             point,
                             point,
-                            f"{point} of {criterion.points[-1]}",
+                            f"{point} of {criterion.points[-1]}"
+                            + (f", {names[point]}" if point in names else ""),
                             point if len(point) == 1 else "",
+                            point=names.get(point, ""),
                         )
                         for point in criterion.points
                     ),
@@ -125,10 +128,13 @@ class RubricScoreType(FeedbackType[CriterionScore, ScoreValue, schema.ScoreRecor
                 ],
                 value=fields.get(name, ""),
                 criterion=criterion,
+                place=place,
+                heading=criterion.name if many else "",
                 note=f"{name}-note",
                 note_value=fields.get(f"{name}-note", ""),
             )
             for name, criterion, place in _score_fields(shown)
+            for names in [criterion.point_names]
         ]
 
     def summary(self, rows: Sequence[Any], shown: PresentedItem) -> str:

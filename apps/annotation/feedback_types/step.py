@@ -2,11 +2,12 @@
 
 The form's fields are `step-SIDE-N` (a label; N is the agent_step, from 0) and `step-SIDE-N-correction`, or `first-SIDE`
 (an agent_step, or `none`: no error). SIDE is `both` for the shared steps of two trajectories, which are shown once and
-labelled for both. A step without a label is unknown, not neutral.
+labelled for both. A step without a label is unknown, not neutral. Where the campaign's rubric has a criterion with
+tags on agent steps, `step-SIDE-N-tag-K` is the tag at place K, from 0; any value chooses it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django import forms
@@ -14,6 +15,7 @@ from django.db.models import QuerySet
 
 from apps.annotation.feedback_types.base import (
     AgreementValue,
+    CheckboxOption,
     FeedbackType,
     ImportTarget,
     Option,
@@ -24,10 +26,12 @@ from apps.annotation.feedback_types.base import (
     TrajectoryWriter,
     records_of_type,
 )
+from apps.annotation.feedback_types.category import LONGEST_NAME, CategorySetCodes, check_categories
 from apps.annotation.models import LABELS, StepLabelSet
 from apps.annotation.presentation import LETTERS, SIDES, FormFields, PresentedItem
 from apps.core.errors import DomainError
 from apps.core.number_parsing import whole_number
+from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
 from workers import schema
 from workers.errors import InvalidRecord
@@ -39,13 +43,16 @@ BOTH, NONE = "both", "none"
 FIRST_ERROR = "first_error"
 MAX_LENGTH = 20_000
 _SIDE = f"({'|'.join([*SIDES[:2], BOTH])})"
-_MARK = TextPattern(rf"step-{_SIDE}-(\d{{1,6}})(-correction)?")
+_MARK = TextPattern(rf"step-{_SIDE}-(\d{{1,6}})(-correction|-tag-(\d{{1,2}}))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepValue:
     labels: dict[int, str]
     corrections: dict[int, str]
+    tags: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    taxonomy: str | None = None
+    taxonomy_tags: tuple[str, ...] = ()
     has_first_error: bool = False
     first_error: int | None = None
 
@@ -64,6 +71,8 @@ def _parse_labels(fields: FormFields, shown: PresentedItem, rows: list[StepLabel
             continue
         for place in _places(match[1], shown):
             step = _step(match[2], place, shown, name)
+            if match[4]:
+                continue
             if match[3]:
                 if text := clean(value.strip())[0]:
                     rows[place].corrections[str(step)] = _short(text, name)
@@ -80,6 +89,24 @@ def _parse_labels(fields: FormFields, shown: PresentedItem, rows: list[StepLabel
                 f"Step {bare} of {LETTERS[place]} has a correction but no label; choose a label.",
                 pointer=f"/step-{SIDES[place]}-{bare}",
             )
+
+
+def _parse_tags(fields: FormFields, shown: PresentedItem, rows: list[StepLabelSet]) -> None:
+    """Tags of agent steps, in the order of the taxonomy."""
+    if shown.taxonomy is None:
+        return
+    names = shown.taxonomy.category_names
+    for row in rows:
+        row.taxonomy = shown.taxonomy
+    for name, value in fields.items():
+        if not value or (match := _MARK.fullmatch(name)) is None or not match[4]:
+            continue
+        if (number := int(match[4])) >= len(names):
+            raise DomainError(f"The taxonomy has tags 0 to {len(names) - 1}.", pointer=f"/{name}")
+        for place in _places(match[1], shown):
+            step = str(_step(match[2], place, shown, name))
+            chosen = {*rows[place].tags.get(step, ()), names[number]}
+            rows[place].tags[step] = [tag for tag in names if tag in chosen]
 
 
 def _parse_first_error(fields: FormFields, shown: PresentedItem, rows: list[StepLabelSet]) -> None:
@@ -130,8 +157,10 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
         )
     }
     import_format = "steps"
-    record_keys = ("trajectory", "labels", "first_error", "corrections")
-    distinguishing_keys = ("labels", "first_error")
+    record_keys = ("trajectory", "labels", "first_error", "corrections", "tags", "taxonomy", "taxonomy_tags")
+    distinguishing_keys = ("labels", "first_error", "tags")
+    select_related_fields = ("taxonomy",)
+    answer_types = (Criterion.AnswerType.STEP_TAGS,)
 
     def parse(self, fields: FormFields, shown: PresentedItem) -> list[StepLabelSet]:
         rows = [StepLabelSet(trajectory=shown.on_side(place)) for place in range(len(shown.trajectories))]
@@ -139,7 +168,8 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
             _parse_first_error(fields, shown, rows)
         else:
             _parse_labels(fields, shown, rows)
-        return [row for row in rows if row.labels or row.has_first_error]
+        _parse_tags(fields, shown, rows)
+        return [row for row in rows if row.labels or row.tags or row.has_first_error]
 
     def form_values(self, rows: Sequence[Any], shown: PresentedItem) -> dict[str, str]:
         out: dict[str, str] = {}
@@ -149,6 +179,7 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
                 out[f"first-{side}"] = NONE if row.first_error is None else str(row.first_error)
             out |= {f"step-{side}-{step}": label for step, label in row.labels.items()}
             out |= {f"step-{side}-{step}-correction": text for step, text in row.corrections.items()}
+            out |= _tag_fields(row, side)
         return out
 
     def validate(self, rows: Sequence[Any], shown: PresentedItem, alone: bool) -> None:
@@ -171,6 +202,8 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
             Question(
                 name=f"first-{side}",
                 title=f"First error in {LETTERS[place]}" if len(shown.trajectories) > 1 else "First error",
+                place=place,
+                heading="First error" if len(shown.trajectories) > 1 else "",
                 options=[Option(NONE, "No error", "no error", "0")],
                 value=fields.get(f"first-{side}", ""),
             )
@@ -191,16 +224,21 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
             message = f"unknown label {labels[wrong]!r}; allowed are {', '.join(LABELS)}."
             raise InvalidRecord(message, pointer=f"/labels/{wrong}")
         corrections = convert(record.get("corrections", {}), dict[int, str], pointer="/corrections")
+        tags = convert(record.get("tags", {}), dict[int, tuple[str, ...]], pointer="/tags")
         value = StepValue(
             labels=labels,
+            tags={step: chosen for step, chosen in tags.items() if chosen},
+            taxonomy=convert(record.get("taxonomy"), str | None, pointer="/taxonomy"),  # type: ignore[arg-type]
+            taxonomy_tags=convert(record.get("taxonomy_tags", ()), tuple[str, ...], pointer="/taxonomy_tags"),
             corrections={step: text for step, text in corrections.items() if text.strip()},
             has_first_error="first_error" in record,
             first_error=convert(record.get("first_error"), int | None, pointer="/first_error"),  # type: ignore[arg-type]
         )
-        if not value.labels and not value.has_first_error:
+        if not value.labels and not value.tags and not value.has_first_error:
             raise InvalidRecord(
                 "give labels, or first_error (an agent_step, or null for no error).", pointer="/labels"
             )
+        _check_tags(value)
         return (place(record.get("trajectory"), "/trajectory"),), value
 
     def check_record(self, value: StepValue, rows: Sequence[Trajectory]) -> None:
@@ -209,6 +247,7 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
         named: dict[str, Iterable[int | None]] = {
             "labels": value.labels,
             "corrections": value.corrections,
+            "tags": value.tags,
             "first_error": (value.first_error,),
         }
         for key, steps in named.items():
@@ -220,7 +259,17 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
                 )
 
     def make_row(self, value: StepValue, stored: ImportTarget) -> StepLabelSet:
+        taxonomy = None
+        if value.taxonomy is not None:
+            step_tags = Criterion.AnswerType.STEP_TAGS.value
+            taxonomy = stored.categorical_criterion(value.taxonomy, None, step_tags, value.taxonomy_tags)
+        names = taxonomy.category_names if taxonomy else []
         return StepLabelSet(
+            taxonomy=taxonomy,
+            tags={
+                str(step): [tag for tag in names if tag in chosen]
+                for step, chosen in sorted(value.tags.items())
+            },
             trajectory=stored.trajectories[0],
             labels={str(step): label for step, label in sorted(value.labels.items())},
             corrections={str(step): text for step, text in sorted(value.corrections.items())},
@@ -239,6 +288,9 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
             trajectory=of[row.trajectory_id],
             labels={int(step): label for step, label in row.labels.items()},
             corrections={int(step): text for step, text in row.corrections.items()},
+            tags={int(step): tuple(chosen) for step, chosen in row.tags.items()},
+            taxonomy=row.taxonomy.name if row.taxonomy else None,
+            taxonomy_tags=tuple(row.taxonomy.category_names) if row.taxonomy else (),
             has_first_error=row.has_first_error,
             first_error=row.first_error,
             **common,
@@ -250,6 +302,9 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
             out["labels"] = {str(step): label for step, label in record.labels.items()}
         if record.corrections:
             out["corrections"] = {str(step): text for step, text in record.corrections.items()}
+        if record.taxonomy is not None:
+            out["tags"] = {str(step): list(chosen) for step, chosen in record.tags.items()}
+            out |= {"taxonomy": record.taxonomy, "taxonomy_tags": list(record.taxonomy_tags)}
         return out | ({"first_error": record.first_error} if record.has_first_error else {})
 
     def evaluations(self, record: schema.StepLabelRecord) -> Iterator[TrajectoryEvaluation]:
@@ -260,6 +315,11 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
             yield TrajectoryEvaluation(
                 record.trajectory, "step", values[label], label, correction, {"agent_step": step}
             )
+        for step, chosen in sorted(record.tags.items()):
+            for tag in chosen:
+                yield TrajectoryEvaluation(
+                    record.trajectory, record.taxonomy or "tag", None, tag, None, {"agent_step": step}
+                )
         if record.has_first_error:
             first = record.first_error
             said = "none" if first is None else f"step {first}"
@@ -269,7 +329,10 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
             )
 
     def agreement_values(self, rows: QuerySet[Any]) -> Iterator[AgreementValue]:
-        """The label of each step, ordinal: bad, neutral, good. The step of the first error, nominal."""
+        """The label of each step, ordinal: bad, neutral, good. The step of the first error, nominal.
+
+        Tags are sets: of each step that was labelled or tagged, and of all steps of a trajectory together.
+        """
         said = rows.values_list(
             "annotation__assignment__annotator__name",
             "annotation__assignment__item_id",
@@ -277,8 +340,23 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
             "labels",
             "has_first_error",
             "first_error",
+            "tags",
+            "taxonomy__name",
         )
-        for annotator, item, trajectory, labels, has_first_error, first_error in said.iterator():
+        codes = CategorySetCodes()
+        for (
+            annotator, item, trajectory, labels, has_first_error, first_error, tags, taxonomy,
+        ) in said.iterator():  # fmt: skip
+            if taxonomy is not None:
+                together = sorted({tag for chosen in tags.values() for tag in chosen})
+                yield codes.agreement_value(
+                    annotator, item, trajectory, together, "set", f"{taxonomy}, whole trajectory"
+                )
+            for step in sorted({*labels, *tags}) if taxonomy is not None else ():
+                unit = (trajectory, step)
+                yield codes.agreement_value(
+                    annotator, item, unit, tags.get(step, []), "set", f"{taxonomy}, steps"
+                )
             for step, label in labels.items():
                 yield AgreementValue(annotator, item, (trajectory, step), LABELS.index(label), "ordinal")
             if has_first_error:
@@ -290,6 +368,47 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
                     "nominal",
                     "first error",
                 )
+
+
+def tag_options(fields: FormFields, name: str, shown: PresentedItem) -> list[CheckboxOption]:
+    """Tags that a step can have. name: of the step's field."""
+    categories = shown.taxonomy.categories if shown.taxonomy else []
+    return [
+        CheckboxOption(
+            f"{name}-tag-{place}",
+            each["name"],
+            about=each["definition"],
+            is_checked=bool(fields.get(f"{name}-tag-{place}")),
+        )
+        for place, each in enumerate(categories)
+    ]
+
+
+def _tag_fields(row: StepLabelSet, side: str) -> dict[str, str]:
+    names = row.taxonomy.category_names if row.taxonomy else []
+    return {
+        f"step-{side}-{step}-tag-{names.index(tag)}": "1"
+        for step, chosen in row.tags.items()
+        for tag in chosen
+        if tag in names
+    }
+
+
+def _check_tags(value: StepValue) -> None:
+    if value.taxonomy is None:
+        if value.tags:
+            raise InvalidRecord(
+                "tags need the name of their taxonomy, and taxonomy_tags with all its tags.",
+                pointer="/taxonomy",
+            )
+        return
+    if not 0 < len(value.taxonomy.strip()) <= LONGEST_NAME:
+        raise InvalidRecord(
+            f"the name of a taxonomy must have between 1 and {LONGEST_NAME} characters.", pointer="/taxonomy"
+        )
+    check_categories((), value.taxonomy_tags, "/tags", "/taxonomy_tags")
+    for step, chosen in value.tags.items():
+        check_categories(chosen, value.taxonomy_tags, f"/tags/{step}", "/taxonomy_tags")
 
 
 STEP = StepLabelType()

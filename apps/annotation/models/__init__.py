@@ -16,6 +16,7 @@ from apps.annotation.models.campaigns import (
 from apps.annotation.models.feedback import (
     LABELS,
     PREFERENCE_CHOICES,
+    CategoryChoice,
     Comment,
     CriterionScore,
     FeedbackRecord,
@@ -33,6 +34,7 @@ __all__ = [
     "Annotator",
     "Assignment",
     "Campaign",
+    "CategoryChoice",
     "Comment",
     "CriterionScore",
     "FeedbackRecord",

@@ -9,6 +9,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
+from apps.accounts.project_numbers import ProjectNumberField
 from apps.rubrics.models import Rubric
 from apps.trajectories.models import Task, Trajectory
 
@@ -53,6 +54,7 @@ class Annotator(models.Model):
 
 class Campaign(models.Model):
     class State(models.TextChoices):
+        DRAFT = "draft"  # not opened yet; only managers see it
         OPEN = "open"
         PAUSED = "paused"
         CLOSED = "closed"
@@ -64,6 +66,7 @@ class Campaign(models.Model):
         ACTIVE = "active", "Most informative first"
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="campaigns")
+    number = ProjectNumberField()
     name = models.CharField(max_length=200)
     # Of workers.schema.Kind; modules in annotation/feedback_types/.
     feedback_types = ArrayField(models.CharField(max_length=10))
@@ -83,6 +86,11 @@ class Campaign(models.Model):
     )  # of assigned items, if the campaign has gold items
     gold_threshold = models.PositiveSmallIntegerField(default=70)  # percent; annotators below it are paused
     in_pilot = models.BooleanField(default=False)  # only pilot items are assigned
+    # Whose annotations are suggested to annotators: a judge's, or those of an imported name. Empty: no suggestions.
+    suggester = models.ForeignKey(
+        Annotator, models.SET_NULL, null=True, blank=True, related_name="suggesting_campaigns"
+    )
+    suggestion_percent = models.PositiveSmallIntegerField(default=50)  # of work items; the others have none
     hourly_pay = models.DecimalField(max_digits=8, decimal_places=2, null=True, blank=True)
     state = models.CharField(max_length=10, choices=State, default=State.OPEN)
     completed_at = models.DateTimeField(null=True, blank=True)  # when the last needed annotation was made
@@ -92,15 +100,31 @@ class Campaign(models.Model):
 
     class Meta:
         constraints = [
+            models.UniqueConstraint(fields=["project", "number"], name="campaign_number"),
             models.UniqueConstraint(fields=["project", "name"], name="campaign_name_once"),
             models.CheckConstraint(condition=Q(overlap__gte=1), name="campaign_overlap"),
             models.CheckConstraint(
                 condition=Q(gold_percent__lte=100, gold_threshold__lte=100), name="campaign_gold_percents"
             ),
+            # An item without a suggestion must not be known as a gold item.
+            models.CheckConstraint(
+                condition=Q(suggestion_percent__gte=1, suggestion_percent__lte=90),
+                name="campaign_suggestion_percent",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_bulk(self) -> bool:
+        """Whether items can be rated as a grid."""
+        return self.feedback_types == ["rating"]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing is assigned until someone opens it again. An archived campaign is closed, too."""
+        return self.state in (self.State.CLOSED, self.State.ARCHIVED)
 
     @property
     def is_over(self) -> bool:
@@ -110,8 +134,9 @@ class Campaign(models.Model):
 class Item(models.Model):
     """One to N trajectories that are judged together.
 
-    overlap: how many annotators it needs. claimed_count: its locked and assigned assignments and its counted
-    annotations; completed_count: of these, the annotations. Both are kept up to date by the services.
+    overlap: how many annotators it needs. is_exclusive: only those whom it is assigned to get it, and it needs no
+    others. claimed_count: its locked and assigned assignments and its counted annotations; completed_count: of these,
+    the annotations. Both are kept up to date by the services.
 
     Gold and practice items go to every annotator and are compared with an adjudication; they have no overlap and no
     counts. Examples are never assigned: they are shown with the guidelines and the correct answer.
@@ -135,6 +160,7 @@ class Item(models.Model):
     acquisition_score = models.FloatField(null=True)  # how informative an annotation would be
     random_key = models.BigIntegerField(default=random_key)
     overlap = models.PositiveSmallIntegerField()  # 0 for gold, practice and example items
+    is_exclusive = models.BooleanField(default=False)
     claimed_count = models.PositiveSmallIntegerField(default=0)
     completed_count = models.PositiveSmallIntegerField(default=0)
     trajectories = models.ManyToManyField(Trajectory, through="ItemTrajectory", related_name="items")
@@ -242,6 +268,11 @@ class Assignment(models.Model):
         indexes = [
             models.Index(fields=["lock_expires_at"], condition=Q(state="locked"), name="assignment_locks"),
             models.Index(fields=["annotator"], condition=Q(state="assigned"), name="assignment_assigned"),
+            models.Index(
+                fields=["lock_expires_at"],
+                condition=Q(state="assigned", lock_expires_at__isnull=False),
+                name="assignment_batches",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -274,6 +305,12 @@ class Participation(models.Model):
 class Annotation(models.Model):
     """Append-only: an edit is a new revision with all records; the highest revision counts."""
 
+    class Suggestion(models.TextChoices):
+        NONE = "", "no suggestion"
+        SHOWN = "shown", "shown, not accepted"
+        CHANGED = "changed", "accepted, then changed"
+        ACCEPTED = "accepted"
+
     assignment = models.ForeignKey(Assignment, models.CASCADE, related_name="annotations")
     revision = models.PositiveIntegerField(default=1)
     idempotency_key = models.UUIDField(default=uuid.uuid4, unique=True)
@@ -283,6 +320,7 @@ class Annotation(models.Model):
     origin = models.CharField(max_length=10, choices=Origin, default=Origin.PERSON)
     campaign_version = models.PositiveIntegerField(default=1)
     active_seconds = models.FloatField(null=True)
+    suggestion = models.CharField(max_length=10, choices=Suggestion, blank=True, default=Suggestion.NONE)
     is_surplus = models.BooleanField(default=False)  # came after the lock expired and the item needed no more
     created_at = models.DateTimeField(default=timezone.now)
 

@@ -157,9 +157,32 @@ class CriterionScore(FeedbackRecord):
         return f"{self.value:g}"
 
 
-class StepLabelSet(FeedbackRecord):
-    """Step labels of one annotator in one trajectory; keys of labels and corrections are agent_steps.
+class CategoryChoice(FeedbackRecord):
+    """The categories of a trajectory by a criterion; none: none of them applies."""
 
+    digest_name = "category"
+    key_fields = ("trajectory_id", "criterion_id")
+
+    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="category_choices")
+    criterion = models.ForeignKey(Criterion, models.PROTECT, related_name="category_choices")
+    categories = ArrayField(models.CharField(max_length=100), default=list)  # in the criterion's order
+    note = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["annotation", "trajectory", "criterion"], name="category_choice_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return ", ".join(self.categories) or "none of the categories"
+
+
+class StepLabelSet(FeedbackRecord):
+    """Step labels of one annotator in one trajectory; keys of labels, corrections and tags are agent_steps.
+
+    tags: lists of categories of the taxonomy, which is null where no tags were asked for.
     first_error: an agent_step, or null for "no error", where has_first_error; steps after it are unknown.
     """
 
@@ -171,17 +194,37 @@ class StepLabelSet(FeedbackRecord):
     corrections = models.JSONField(default=dict)
     has_first_error = models.BooleanField(default=False)
     first_error = models.PositiveIntegerField(null=True)
+    tags = models.JSONField(default=dict)
+    taxonomy = models.ForeignKey(Criterion, models.PROTECT, null=True, related_name="tagged_steps")
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["annotation", "trajectory"], name="step_label_set_once"),
             models.CheckConstraint(
-                condition=Q(has_first_error=True) | (~Q(labels={}) & Q(first_error=None)),
+                condition=Q(tags={}) | Q(taxonomy__isnull=False), name="step_tags_of_taxonomy"
+            ),
+            models.CheckConstraint(
+                condition=Q(has_first_error=True) | ((~Q(labels={}) | ~Q(tags={})) & Q(first_error=None)),
                 name="step_label_set_not_empty",
             ),
         ]
 
     def __str__(self) -> str:
+        words = self._label_words()
+        tags = sorted({tag for chosen in self.tags.values() for tag in chosen})
+        return ", ".join(filter(None, [words, *tags]))
+
+    @property
+    def answer(self) -> tuple[Hashable, ...]:
+        """Without tags, as before there were any: digests of stored annotations stay the same."""
+        names = [
+            name
+            for name in self.answer_fields()
+            if self.taxonomy_id is not None or name not in ("tags", "taxonomy_id")
+        ]
+        return tuple(_hashable(getattr(self, name)) for name in names)
+
+    def _label_words(self) -> str:
         if self.has_first_error:
             return "no error" if self.first_error is None else f"first error at step {self.first_error}"
         counts = [

@@ -8,31 +8,37 @@ from apps.annotation.services.annotations import (
     submit_form,
 )
 from apps.annotation.services.annotators import annotator_for
+from apps.annotation.services.batches import assign_batch
 from apps.annotation.services.builder import (
+    DIFFER,
     Differ,
     ItemBuildOptions,
-    ItemFilters,
     ItemPreview,
+    Partner,
     build_items,
     count_items,
+    has_pairs,
 )
 from apps.annotation.services.campaigns import (
     announce_completed_campaigns,
     archive_campaign,
     close_campaign,
     create_campaign,
+    duplicate_campaign,
     end_pilot,
     open_campaign,
     pause_campaign,
     start_pilot,
     update_campaign,
 )
+from apps.annotation.services.closed_campaigns import require_unclosed
 from apps.annotation.services.gold import resume_annotator, set_item_purpose, start_adjudication
 from apps.annotation.services.items import (
     AddedItems,
     ItemSpec,
     add_items,
     assign_items,
+    assign_new_items,
     item_key,
     offer_skipped_items,
     release_assignment,
@@ -42,25 +48,30 @@ from apps.annotation.services.items import (
 from apps.annotation.services.queue import assign_next_item, expire_locks, open_items
 
 __all__ = [
+    "DIFFER",
     "AddedItems",
     "Differ",
     "ItemBuildOptions",
-    "ItemFilters",
     "ItemPreview",
     "ItemSpec",
+    "Partner",
     "add_items",
     "annotator_for",
     "announce_completed_campaigns",
     "archive_campaign",
+    "assign_batch",
     "assign_items",
+    "assign_new_items",
     "assign_next_item",
     "build_items",
     "close_campaign",
     "count_items",
     "create_campaign",
+    "duplicate_campaign",
     "end_pilot",
     "expire_locks",
     "flag_assignment",
+    "has_pairs",
     "item_key",
     "offer_skipped_items",
     "open_campaign",
@@ -68,6 +79,7 @@ __all__ = [
     "pause_campaign",
     "release_assignment",
     "release_member_assignments",
+    "require_unclosed",
     "resume_annotator",
     "save_draft",
     "set_acquisition_scores",

@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 
 from django.db import transaction
 from django.db.models import F
+from django.urls import reverse
 from django.utils import timezone
 
-from apps.accounts.models import User
+from apps.accounts.models import Role, User
 from apps.annotation.feedback_types import FEEDBACK_TYPES
-from apps.annotation.models import Annotation, Assignment, Campaign, FeedbackRecord, Item
+from apps.annotation.models import Annotation, Assignment, Campaign, Comment, FeedbackRecord, Item
 from apps.annotation.presentation import FormFields, PresentedItem, present_item
-from apps.annotation.services import gold, queue
+from apps.annotation.services import gold, queue, suggestions
 from apps.core.errors import Conflict, DomainError, Forbidden
+from apps.inbox.mentions import notify_mentioned
 
 State = Assignment.State
 
@@ -29,11 +31,8 @@ def submit_form(
 ) -> Annotation:
     """Save the fields of a form as an annotation. Raises DomainError where a field is wrong or missing."""
     presented = present_item(assignment)
-    records = [
-        record
-        for name in assignment.item.campaign.feedback_types
-        for record in FEEDBACK_TYPES[name].parse(fields, presented)
-    ]
+    is_accepted = bool(fields.get(suggestions.ACCEPTED_FIELD))
+    records = _parse_records(assignment, fields, presented)
     return submit_annotation(
         assignment=assignment,
         records=records,
@@ -41,6 +40,7 @@ def submit_form(
         idempotency_key=idempotency_key,
         by=by,
         active_seconds=active_seconds,
+        suggestion=suggestions.suggestion_mark(assignment, presented, records, is_accepted=is_accepted),
     )
 
 
@@ -53,6 +53,7 @@ def submit_annotation(
     by: User,
     presented: PresentedItem | None = None,
     active_seconds: float | None = None,
+    suggestion: str = "",
 ) -> Annotation:
     """Save an annotation. The same form sent again returns the existing annotation.
 
@@ -79,11 +80,13 @@ def submit_annotation(
         idempotency_key=idempotency_key,
         digest=digest,
         campaign_version=campaign.version,
+        suggestion=suggestion,
         active_seconds=_capped(assignment, active_seconds),
         # An edit of a counted annotation counts; a surplus one counts when the item needs an annotation again.
         is_surplus=not ((last is not None and not last.is_surplus) or _count(assignment)),
     )
     save_records(annotation, records)
+    _notify_mentioned(assignment, annotation, records, by)
     if not annotation.is_surplus:
         assignment.state, assignment.lock_expires_at, assignment.reason = State.SUBMITTED, None, ""
     assignment.draft, assignment.draft_saved_at = {}, None
@@ -121,10 +124,33 @@ def save_draft(
         and not _holds_another(assignment)
     ):
         queue.lock_again(assignment, campaign)
-    assignment.draft, assignment.draft_saved_at = dict(fields), timezone.now()
+    is_new = not _is_last_answer(assignment, fields)
+    assignment.draft, assignment.draft_saved_at = (dict(fields), timezone.now()) if is_new else ({}, None)
     assignment.active_seconds = max(assignment.active_seconds, _capped(assignment, active_seconds) or 0)
     assignment.save(update_fields=["draft", "draft_saved_at", "active_seconds", "lock_expires_at"])
     return assignment
+
+
+def _parse_records(
+    assignment: Assignment, fields: FormFields, presented: PresentedItem
+) -> list[FeedbackRecord]:
+    """Raises DomainError where a field is wrong or missing."""
+    return [
+        record
+        for name in assignment.item.campaign.feedback_types
+        for record in FEEDBACK_TYPES[name].parse(fields, presented)
+    ]
+
+
+def _is_last_answer(assignment: Assignment, fields: FormFields) -> bool:
+    """Whether the form is that of the last annotation, opened again and not changed."""
+    last = assignment.annotations.order_by("-revision").first()
+    if last is None or last.digest is None:
+        return False
+    try:
+        return _digest(_parse_records(assignment, fields, present_item(assignment))) == last.digest
+    except DomainError:  # half an answer
+        return False
 
 
 def skip_assignment(*, assignment: Assignment, reason: str, by: User) -> Assignment:
@@ -150,10 +176,28 @@ def _leave(assignment: Assignment, state: Assignment.State, reason: str, by: Use
         raise Conflict("An adjudication cannot be skipped or flagged; leave the page to adjudicate it later.")
     if assignment.state in (State.LOCKED, State.ASSIGNED):
         queue.change_claimed_count(assignment.item_id, -1)
+        queue.open_to_everyone(assignment.item_id)
     assignment.state, assignment.lock_expires_at, assignment.reason = state, None, reason.strip()[:2000]
     assignment.finished_at = timezone.now()
     assignment.save(update_fields=["state", "lock_expires_at", "reason", "finished_at"])
     return assignment
+
+
+def _notify_mentioned(
+    assignment: Assignment, annotation: Annotation, records: Sequence[FeedbackRecord], by: User
+) -> None:
+    """Members who are mentioned in a comment and may see the annotations of others."""
+    project = assignment.item.campaign.project
+    for number, record in enumerate(record for record in records if isinstance(record, Comment)):
+        notify_mentioned(
+            project=project,
+            text=record.text,
+            by=by,
+            key=f"assignment:{assignment.pk}:{hashlib.sha256(record.text.encode()).hexdigest()[:16]}:{number}",
+            where=f"a comment in {assignment.item.campaign.name}",
+            path=reverse("annotation:item-detail", args=[project.slug, assignment.item_id]),
+            least_role=Role.REVIEWER,
+        )
 
 
 def save_records(annotation: Annotation, records: Sequence[FeedbackRecord]) -> None:

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from itertools import combinations, groupby, islice, zip_longest
 from typing import Literal
 
-from django.db.models import QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet, Value
 
 from apps.accounts.models import Project
 from apps.annotation.models import Campaign
 from apps.annotation.presentation import SIDES
 from apps.annotation.services.items import AddedItems, ItemSpec, add_items
 from apps.core.errors import DomainError
+from apps.trajectories.filter_queries import filter_trajectories
+from apps.trajectories.filters import EVERY_TRAJECTORY, FilterError, TrajectoryFilter
 from apps.trajectories.models import Trajectory
 
 Differ = Literal["outcome", "agent", "any"]
 DIFFER: tuple[Differ, ...] = ("outcome", "agent", "any")
+Partner = Literal["matching", "any"]
+PARTNERS: tuple[Partner, ...] = ("matching", "any")
 READ_FIELDS = (
     "project_id",
     "task__external_id",
@@ -27,64 +31,74 @@ READ_FIELDS = (
     "agent_name",
     "agent_version",
 )
-SUCCESS = {"success": True, "failure": False, "unknown": None}
 MAX_PER_GROUP = 100  # trajectories of one outcome or agent per task: pairs grow with the square
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemFilters:
-    """Which trajectories are used; empty filters admit all."""
-
-    agents: tuple[str, ...] = ()
-    tasks: tuple[str, ...] = ()
-    outcome: Literal["", "success", "failure", "unknown"] = ""
-    max_tokens: int | None = None
-
-    def apply(self, rows: QuerySet[Trajectory]) -> QuerySet[Trajectory]:
-        if self.agents:
-            rows = rows.filter(agent_name__in=self.agents)
-        if self.tasks:
-            rows = rows.filter(task__external_id__in=self.tasks)
-        if self.outcome:
-            rows = rows.filter(success=SUCCESS[self.outcome])
-        return rows if self.max_tokens is None else rows.filter(token_count__lte=self.max_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemBuildOptions:
     """How items are made from the trajectories of a task.
 
-    size: trajectories per item. per_task: items per task. differ: what the trajectories of an item differ in.
-    seed: the same seed selects the same items.
+    size: trajectories per item. per_task: items per task. limit: of all items, drawn from all tasks; None for no limit.
+    differ: what the trajectories of an item differ in. filter: which trajectories are used; partner: whether all
+    trajectories of an item are of it, or one of them with any others of the task. seed: the same seed selects
+    the same items.
     """
 
     size: int = 2
     per_task: int = 1
     differ: Differ = "outcome"
-    filters: ItemFilters = ItemFilters()
+    filter: TrajectoryFilter = EVERY_TRAJECTORY
+    partner: Partner = "matching"
     seed: int = 0
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ItemPreview:
+    """possible: items without the limit."""
+
     tasks: int
     items: int
+    possible: int
 
 
 def build_items(*, campaign: Campaign, choice: ItemBuildOptions) -> AddedItems:
     """Add the selected items. The same selection again adds only duplicates."""
-    chosen = _select_items(campaign.project, choice)
+    chosen = _limited(_select_items(campaign.project, choice), choice)
     return add_items(campaign=campaign, items=(ItemSpec(trajectories=runs) for runs in chosen))
 
 
 def count_items(*, project: Project, choice: ItemBuildOptions) -> ItemPreview:
     """Count the items that `build_items` would add."""
-    tasks: set[int] = set()
-    items = 0
-    for first, *_ in _select_items(project, choice):
+    possible = 0
+
+    def counted() -> Iterator[TrajectoryGroup]:
+        nonlocal possible
+        for group in _select_items(project, choice):
+            possible += 1
+            yield group
+
+    items, tasks = 0, set[int]()
+    for first, *_ in _limited(counted(), choice):
         tasks.add(first.task_id)
         items += 1
-    return ItemPreview(len(tasks), items)
+    return ItemPreview(len(tasks), items, possible)
+
+
+def _limited(items: Iterator["TrajectoryGroup"], choice: ItemBuildOptions) -> Iterator["TrajectoryGroup"]:
+    """Where there is a limit, items drawn from all tasks; no more are kept than the limit."""
+    if choice.limit is None:
+        return items
+    return iter(heapq.nsmallest(choice.limit, items, key=lambda group: _rank(choice.seed, *group)))
+
+
+def has_pairs(project: Project, filter: TrajectoryFilter) -> bool:
+    """Whether the filter finds two trajectories of a task; also where it names what the project does not have."""
+    try:
+        tasks = filter_trajectories(project, filter).order_by().values("task")
+    except FilterError:
+        return True
+    return tasks.annotate(count=Count("pk")).filter(count__gt=1).exists()
 
 
 TrajectoryGroup = tuple[Trajectory, ...]
@@ -99,10 +113,29 @@ def _select_items(project: Project, choice: ItemBuildOptions) -> Iterator[Trajec
         raise DomainError("The number of items per task must be 1 or more.", pointer="/per_task")
     if not 1 <= choice.size <= len(SIDES):
         raise DomainError(f"An item must have between 1 and {len(SIDES)} trajectories.", pointer="/size")
-    rows = choice.filters.apply(Trajectory.objects.filter(project=project)).order_by("task_id", "pk")
+    if choice.limit is not None and choice.limit < 1:
+        raise DomainError("The maximum number of items must be 1 or more.", pointer="/limit")
+    if choice.partner not in PARTNERS:
+        raise DomainError(
+            f"partner is {choice.partner!r}; it must be one of {', '.join(PARTNERS)}.", pointer="/partner"
+        )
+    rows = _candidates(project, choice).order_by("task_id", "pk")
     rows = rows.select_related("task").only(*READ_FIELDS)
     for _, members in groupby(rows.iterator(chunk_size=2000), key=lambda row: row.task_id):
         yield from islice(_select_task_items(list(members), choice), choice.per_task)
+
+
+def _candidates(project: Project, choice: ItemBuildOptions) -> QuerySet[Trajectory]:
+    """Trajectories that items are made of, with `is_match`: whether the filter finds them."""
+    matching = filter_trajectories(project, choice.filter)
+    if choice.partner == "matching" or choice.size == 1 or not choice.filter:
+        return matching.annotate(is_match=Value(True))
+    rows = Trajectory.objects.filter(project=project, task__in=matching.order_by().values("task"))
+    return rows.annotate(is_match=Exists(matching.filter(pk=OuterRef("pk"))))
+
+
+def _has_match(rows: TrajectoryGroup) -> bool:
+    return any(row.is_match for row in rows)  # type: ignore[attr-defined]
 
 
 def _select_task_items(rows: list[Trajectory], choice: ItemBuildOptions) -> Iterator[TrajectoryGroup]:
@@ -111,9 +144,9 @@ def _select_task_items(rows: list[Trajectory], choice: ItemBuildOptions) -> Iter
     if choice.size == 1:
         return ((row,) for row in sorted(_unlike(rows), key=lambda row: _rank(seed, row)))
     if choice.size == 2:
-        pairs = _pair_task_items(rows, choice.differ, seed)
+        pairs = filter(_has_match, _pair_task_items(rows, choice.differ, seed))
         return iter(heapq.nsmallest(choice.per_task, pairs, key=lambda pair: _rank(seed, *pair)))
-    return _group_task_items(rows, choice)
+    return filter(_has_match, _group_task_items(rows, choice))
 
 
 def _group_task_items(rows: list[Trajectory], choice: ItemBuildOptions) -> Iterator[TrajectoryGroup]:
@@ -133,7 +166,11 @@ def _group_by_trait(rows: list[Trajectory], differ: Differ, seed: int) -> list[l
     if differ != "any":
         groups.pop(None, None)
     return [
-        heapq.nsmallest(MAX_PER_GROUP, _unlike(group), key=lambda row: _rank(seed, row))
+        heapq.nsmallest(
+            MAX_PER_GROUP,
+            _unlike(group),
+            key=lambda row: (not row.is_match, _rank(seed, row)),  # type: ignore[attr-defined]
+        )
         for group in groups.values()
     ]
 

@@ -10,11 +10,15 @@ from django.db.models import Count, F, Sum
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.accounts.models import Project, User
+from apps.accounts.actors import Actor, person_of
+from apps.accounts.models import Project
 from apps.annotation.feedback_types import FEEDBACK_TYPES
-from apps.annotation.models import Assignment, Campaign, Item
+from apps.annotation.missing_rubrics import types_with_criteria, types_without_rubric
+from apps.annotation.models import Annotator, Assignment, Campaign, Item
+from apps.annotation.presentation import rubric_criteria
+from apps.annotation.services.closed_campaigns import require_unclosed
 from apps.core.errors import Conflict, DomainError
-from apps.rubrics.models import Rubric
+from apps.rubrics.models import Criterion, Rubric
 from apps.webhooks.models import WebhookEvent
 from apps.webhooks.services import announce
 
@@ -26,6 +30,28 @@ PRESENTED_FIELDS = (
     "swap_sides",
     "blind_agents",
     "show_outcome",
+    "suggester",
+)
+# What a duplicate takes over.
+COPIED_FIELDS = (
+    *(
+        "feedback_types",
+        "options",
+        "rubric",
+        "guidelines",
+        "overlap",
+        "ordering",
+        "swap_sides",
+        "blind_agents",
+    ),
+    *(
+        "show_outcome",
+        "lock_minutes",
+        "max_items_per_annotator",
+        "gold_percent",
+        "gold_threshold",
+        "hourly_pay",
+    ),
 )
 CHANGEABLE = (
     *(
@@ -37,7 +63,7 @@ CHANGEABLE = (
         "max_items_per_annotator",
         "deadline",
     ),
-    *("gold_percent", "gold_threshold", "hourly_pay"),
+    *("gold_percent", "gold_threshold", "suggester", "suggestion_percent", "hourly_pay"),
 )
 MAX_PILOT_ITEMS = 1000
 
@@ -50,7 +76,7 @@ def create_campaign(
     feedback_types: Sequence[str],
     options: Mapping[str, Mapping[str, str]] | None = None,
     rubric: Rubric | None = None,
-    by: User | None = None,
+    by: Actor = None,
     guidelines: str = "",
     overlap: int = 1,
     ordering: str = Campaign.Ordering.RANDOM,
@@ -63,7 +89,11 @@ def create_campaign(
     gold_percent: int = 10,
     gold_threshold: int = 70,
     hourly_pay: Decimal | None = None,
+    suggester: Annotator | None = None,
+    suggestion_percent: int = 50,
+    is_draft: bool = False,
 ) -> Campaign:
+    """is_draft: it is opened later; until then annotators do not see it."""
     campaign = Campaign(
         project=project,
         name=name.strip(),
@@ -82,10 +112,24 @@ def create_campaign(
         gold_percent=gold_percent,
         gold_threshold=gold_threshold,
         hourly_pay=hourly_pay,
-        created_by=by,
+        suggester=suggester,
+        suggestion_percent=suggestion_percent,
+        state=Campaign.State.DRAFT if is_draft else Campaign.State.OPEN,
+        created_by=person_of(by),
     )
     _save(campaign)
     return campaign
+
+
+def duplicate_campaign(*, campaign: Campaign, by: Actor) -> Campaign:
+    """A draft with the same settings, without items."""
+    names = set(campaign.project.campaigns.values_list("name", flat=True))
+    numbered = (
+        f"{campaign.name[:180]} (copy{number})" for number in ("", *(f" {n}" for n in range(2, 1000)))
+    )
+    fields = {name: getattr(campaign, name) for name in COPIED_FIELDS}
+    name = next(name for name in numbered if name not in names)
+    return create_campaign(project=campaign.project, name=name, by=by, is_draft=True, **fields)
 
 
 @transaction.atomic
@@ -108,11 +152,19 @@ def update_campaign(*, campaign: Campaign, **changes: Any) -> Campaign:
         campaign.version += 1
     _save(campaign)
     if "overlap" in changed:
-        Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK).update(overlap=campaign.overlap)
+        rows = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK, is_exclusive=False)
+        rows.update(overlap=campaign.overlap)
     return campaign
 
 
+@transaction.atomic
 def open_campaign(*, campaign: Campaign) -> Campaign:
+    """Imported feedback makes closed campaigns without a rubric, in which annotators would see no question."""
+    if missing := types_without_rubric(_locked(campaign)):
+        raise Conflict(
+            f"{missing[0].label} needs a rubric: edit {campaign.name} to choose one, then open it.",
+            pointer="/rubric",
+        )
     return _set_state(campaign, Campaign.State.OPEN)
 
 
@@ -136,6 +188,7 @@ def start_pilot(*, campaign: Campaign, items: int) -> int:
     if not 1 <= items <= MAX_PILOT_ITEMS:
         raise DomainError(f"A pilot must have between 1 and {MAX_PILOT_ITEMS} items.", pointer="/items")
     campaign = _locked(campaign)
+    require_unclosed(campaign, "start a pilot")
     work = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK)
     drawn = list(work.order_by("random_key", "pk").values_list("pk", flat=True)[:items])
     if not drawn:
@@ -238,6 +291,13 @@ def _save(campaign: Campaign) -> None:
     for name in ("gold_percent", "gold_threshold"):
         if not 0 <= getattr(campaign, name) <= 100:
             raise DomainError("A percentage must be between 0 and 100.", pointer=f"/{name}")
+    if not 1 <= campaign.suggestion_percent <= 90:
+        raise DomainError(
+            "The share of items with a suggestion must be between 1 and 90 percent: items without one are compared "
+            "with, and keep gold items from being recognized.",
+            pointer="/suggestion_percent",
+        )
+    _check_suggester(campaign)
     if campaign.hourly_pay is not None and campaign.hourly_pay < 0:
         raise DomainError("Hourly pay cannot be negative.", pointer="/hourly_pay")
     if not 1 <= campaign.lock_minutes <= 1440:
@@ -252,6 +312,21 @@ def _save(campaign: Campaign) -> None:
             f"This project already has a campaign called {campaign.name!r}; choose another name.",
             pointer="/name",
         ) from None
+
+
+def _check_suggester(campaign: Campaign) -> None:
+    suggester = campaign.suggester
+    if suggester is None:
+        return
+    if suggester.project_id != campaign.project_id:
+        raise DomainError(
+            "This source of suggestions belongs to another project.", pointer="/suggester", status=404
+        )
+    if suggester.user_id is not None:
+        raise DomainError(
+            f"{suggester} is a person; suggestions come from a judge or from imported annotations.",
+            pointer="/suggester",
+        )
 
 
 def _check_options(campaign: Campaign) -> None:
@@ -269,12 +344,33 @@ def _check_options(campaign: Campaign) -> None:
                 )
         kept[name] = dict(said)
     campaign.options = {name: said for name, said in kept.items() if said}
-    needing = [
-        FEEDBACK_TYPES[name].label
-        for name in campaign.feedback_types
-        if FEEDBACK_TYPES[name].needs_criteria(kept[name])
-    ]
-    if needing and campaign.rubric is None:
-        raise DomainError(f"{needing[0]} needs a rubric; choose one.", pointer="/rubric")
+    if missing := types_without_rubric(campaign):
+        raise DomainError(f"{missing[0].label} needs a rubric; choose one.", pointer="/rubric")
+    if campaign.rubric is not None and types_with_criteria(campaign):
+        _check_answer_types(campaign, kept)
     if campaign.rubric is not None and campaign.rubric.project_id != campaign.project_id:
         raise DomainError("This rubric belongs to another project.", pointer="/rubric", status=404)
+
+
+def _check_answer_types(campaign: Campaign, options: Mapping[str, Mapping[str, str]]) -> None:
+    """Every feedback type that asks criteria has one, and every criterion is asked."""
+    criteria = rubric_criteria(campaign)
+    asking = [FEEDBACK_TYPES[name] for name in campaign.feedback_types]
+    for kind in asking:
+        if kind.needs_criteria(options[kind.name]) and not any(
+            each.answer_type in kind.answer_types for each in criteria
+        ):
+            answers = " or ".join(Criterion.AnswerType(name).label.lower() for name in kind.answer_types)
+            raise DomainError(
+                f"{kind.label} needs a rubric with a criterion that is answered by {answers}; {campaign.rubric} has "
+                "none.",
+                pointer="/rubric",
+            )
+    asked = {answer_type for kind in asking for answer_type in kind.answer_types}
+    left = next((each for each in criteria if each.answer_type not in asked), None)
+    if left is not None:
+        label = next(kind.label for kind in FEEDBACK_TYPES.values() if left.answer_type in kind.answer_types)
+        raise DomainError(
+            f"No feedback type of the campaign asks “{left.name}” of the rubric; add {label}, or choose another one.",
+            pointer="/feedback_types",
+        )

@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -10,12 +11,19 @@ from math import isfinite
 from django.db import transaction
 from django.db.models import Count, F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
+from django.urls import reverse
 
 from apps.accounts.models import Project, User
 from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTrajectory
+from apps.annotation.services import queue
+from apps.annotation.services.closed_campaigns import require_unclosed
 from apps.core.errors import Conflict, DomainError
+from apps.inbox.models import NotificationEvent
+from apps.inbox.services import notify_people
 from apps.trajectories.models import Trajectory
+from apps.webhooks.models import WebhookEvent
+from apps.webhooks.services import announce
 
 CHUNK = 1000
 MAX_NAME_LENGTH = 190
@@ -59,6 +67,7 @@ def add_items(*, campaign: Campaign, items: Iterable[ItemSpec]) -> AddedItems:
     with transaction.atomic():
         # One writer per campaign, so that looking up keys and inserting them is one step.
         campaign = Campaign.objects.select_for_update(no_key=True).get(pk=campaign.pk)
+        require_unclosed(campaign, "add items")
         while chunk := list(islice(stream, CHUNK)):
             new = _create_item_batch(campaign, chunk)
             created += new
@@ -105,15 +114,19 @@ def set_acquisition_scores(*, campaign: Campaign, scores: Mapping[int, float]) -
 
 
 @transaction.atomic
-def assign_items(*, annotator: Annotator, items: Collection[Item]) -> int:
+def assign_items(*, annotator: Annotator, items: Collection[Item], only: bool = False) -> int:
     """Reserve items for an annotator, who gets them before all others; how many were reserved.
 
+    only: no one else gets them, except who had them before and whom they are assigned to in the same way.
     Skipped are items the annotator had before, and items that need no more annotations.
     """
-    given = 0
+    for campaign in Campaign.objects.filter(pk__in={item.campaign_id for item in items}):
+        require_unclosed(campaign, "assign items")
+    given, last = 0, None
     for pk in sorted(item.pk for item in items):
         item = Item.objects.select_for_update(no_key=True).get(pk=pk)
-        if item.purpose != Item.Purpose.WORK or item.claimed_count >= item.overlap:
+        is_full = item.claimed_count >= item.overlap and not (only and item.is_exclusive)
+        if item.purpose != Item.Purpose.WORK or is_full:
             continue
         _, is_new = Assignment.objects.get_or_create(
             item=item,
@@ -126,9 +139,60 @@ def assign_items(*, annotator: Annotator, items: Collection[Item]) -> int:
             },
         )
         if is_new:
-            Item.objects.filter(pk=pk).update(claimed_count=F("claimed_count") + 1)
-            given += 1
+            item.claimed_count += 1
+            if only:
+                item.is_exclusive, item.overlap = True, item.claimed_count
+            item.save(update_fields=["claimed_count", "is_exclusive", "overlap"])
+            given, last = given + 1, item
+    if last is not None:
+        _tell_assigned(annotator, last.campaign, given, key=f"{last.campaign_id}:{last.pk}")
     return given
+
+
+def _tell_assigned(annotator: Annotator, campaign: Campaign, count: int, *, key: str) -> None:
+    """Tell the annotator and the project's webhooks."""
+    words = "An item was" if count == 1 else f"{count} items were"
+    if annotator.user is not None:
+        notify_people(
+            project=campaign.project,
+            users=[annotator.user],
+            event=NotificationEvent.ITEMS_ASSIGNED,
+            key=f"assigned:{key}:{uuid.uuid4()}",
+            title=f"{words} assigned to you in {campaign.name}",
+            path=reverse("annotation:campaign-work", args=[campaign.project.slug, campaign.pk]),
+        )
+    data = {"campaign": campaign.name, "annotator": str(annotator), "items": count}
+    path = reverse("annotation:campaign-detail", args=[campaign.project.slug, campaign.pk])
+    announce(campaign.project, WebhookEvent.ITEMS_ASSIGNED, data, path=path)
+
+
+@transaction.atomic
+def assign_new_items(*, campaign: Campaign, items: Sequence[int], annotators: Collection[Annotator]) -> None:
+    """Reserve items that were created a moment ago, in the same transaction, for each of the annotators."""
+    if len(annotators) > campaign.overlap:
+        raise DomainError(
+            f"{len(annotators)} annotators are assigned, and each item is annotated by {campaign.overlap}; "
+            "assign fewer, or raise the number of annotators per item.",
+            pointer="/assignees",
+        )
+    if not items:
+        return
+    for start in range(0, len(items), CHUNK):
+        chunk = items[start : start + CHUNK]
+        Assignment.objects.bulk_create(
+            Assignment(
+                item_id=item,
+                annotator=annotator,
+                state=Assignment.State.ASSIGNED,
+                is_reserved=True,
+                swapped=campaign.swap_sides and bool(secrets.randbits(1)),
+            )
+            for item in chunk
+            for annotator in annotators
+        )
+        recount(chunk)
+    for annotator in annotators:
+        _tell_assigned(annotator, campaign, len(items), key=f"{campaign.pk}:{items[0]}")
 
 
 @transaction.atomic
@@ -145,13 +209,15 @@ def release_assignment(*, assignment: Assignment) -> None:
     )
     assignment.save(update_fields=["state", "is_reserved", "lock_expires_at"])
     if item.purpose == Item.Purpose.WORK:
-        Item.objects.filter(pk=item.pk).update(claimed_count=F("claimed_count") - 1)
+        queue.change_claimed_count(item.pk, -1)
+        queue.open_to_everyone(item.pk)
 
 
 @transaction.atomic
 def offer_skipped_items(*, campaign: Campaign) -> int:
     """Give items that were skipped, and still need an annotation, to the same annotators once more; how many items
     someone gets. Their drafts are there again. Flagged items are faulty and wait for the manager."""
+    require_unclosed(campaign, "offer skipped items")
     left = Assignment.objects.filter(
         item__campaign=campaign,
         item__purpose=Item.Purpose.WORK,

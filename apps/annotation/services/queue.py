@@ -25,12 +25,7 @@ def assign_next_item(*, campaign: Campaign, annotator: Annotator) -> Assignment 
     In this order: the locked item, practice items, reserved items, started items whose lock expired, sometimes a gold
     item, a new item. Raises Conflict if the campaign assigns no items, or none to this annotator.
     """
-    if campaign.state != Campaign.State.OPEN:
-        raise Conflict(f"The campaign {campaign.name!r} is {campaign.state}; no items are assigned.")
-    if campaign.is_over:
-        raise Conflict(f"The deadline of {campaign.name!r} has passed; no items are assigned.")
-    if (paused := current_pause(campaign, annotator)) is not None:
-        raise Conflict(paused.reason)
+    check_open(campaign, annotator)
     expire_locks(campaign=campaign)
     with transaction.atomic():
         # Two tabs of one person must not lock two items.
@@ -40,7 +35,7 @@ def assign_next_item(*, campaign: Campaign, annotator: Annotator) -> Assignment 
             return _renew_lock(own, campaign)
         _release_other(held)
         first = _lock_practice(campaign, annotator) or _lock_reserved(campaign, annotator)
-        if first is not None or _reached_maximum(campaign, annotator):
+        if first is not None or has_reached_maximum(campaign, annotator):
             return first
         return (
             _resume_expired(campaign, annotator)
@@ -49,10 +44,28 @@ def assign_next_item(*, campaign: Campaign, annotator: Annotator) -> Assignment 
         )
 
 
+def check_open(campaign: Campaign, annotator: Annotator) -> None:
+    """Raises Conflict if the campaign assigns no items, or none to this annotator."""
+    if campaign.state != Campaign.State.OPEN:
+        raise Conflict(f"The campaign {campaign.name!r} is {campaign.state}; no items are assigned.")
+    if campaign.is_over:
+        raise Conflict(f"The deadline of {campaign.name!r} has passed; no items are assigned.")
+    if (paused := current_pause(campaign, annotator)) is not None:
+        raise Conflict(paused.reason)
+
+
+def hold_another(campaign: Campaign, annotator: Annotator) -> Assignment | None:
+    """One more item of a batch, sometimes a gold item: assigned for as long as a lock. Needs a transaction."""
+    return _lock_gold(campaign, annotator, State.ASSIGNED) or _lock_new(campaign, annotator, State.ASSIGNED)
+
+
 def expire_locks(*, campaign: Campaign | None = None) -> int:
     """Release assignments whose lock expired; how many. Rows locked by a transaction wait for the next call."""
     now = timezone.now()
-    due = Assignment.objects.filter(state=State.LOCKED, lock_expires_at__lt=now).order_by("lock_expires_at")
+    # Items of a batch are assigned with an expiry; what a researcher assigned has none.
+    due = Assignment.objects.filter(
+        state__in=[State.LOCKED, State.ASSIGNED], lock_expires_at__lt=now
+    ).order_by("lock_expires_at")
     if campaign is not None:
         due = due.filter(item__campaign=campaign)
     with transaction.atomic():
@@ -84,11 +97,18 @@ def change_claimed_count(item: int, by: int) -> None:
     Item.objects.filter(pk=item, purpose=Purpose.WORK).update(claimed_count=F("claimed_count") + by)
 
 
-def _reached_maximum(campaign: Campaign, annotator: Annotator) -> bool:
-    """Whether the annotator reached the campaign's maximum; skipped items do not count."""
+def open_to_everyone(item: int) -> None:
+    """Give an item of some annotators alone to all, once one of them leaves it. Its row is locked."""
+    for row in Item.objects.filter(pk=item, is_exclusive=True).select_related("campaign"):
+        row.is_exclusive, row.overlap = False, row.campaign.overlap
+        row.save(update_fields=["is_exclusive", "overlap"])
+
+
+def has_reached_maximum(campaign: Campaign, annotator: Annotator, *, held: int = 0) -> bool:
+    """Whether the annotator reached the campaign's maximum; skipped items do not count. held: items to come."""
     if campaign.max_items_per_annotator is None:
         return False
-    return annotated_assignments(annotator, campaign).count() >= campaign.max_items_per_annotator
+    return annotated_assignments(annotator, campaign).count() + held >= campaign.max_items_per_annotator
 
 
 def _release_other(held: QuerySet[Assignment]) -> None:
@@ -133,7 +153,7 @@ def lock_again(assignment: Assignment, campaign: Campaign) -> bool:
 
 def _lock_practice(campaign: Campaign, annotator: Annotator) -> Assignment | None:
     """The first practice item the annotator has not had."""
-    item = _unseen(campaign, annotator, Purpose.PRACTICE).order_by("-priority", "pk").first()
+    item = unseen_items(campaign, annotator, Purpose.PRACTICE).order_by("-priority", "pk").first()
     return _create_locked(item, campaign, annotator)
 
 
@@ -152,37 +172,47 @@ def _lock_reserved(campaign: Campaign, annotator: Annotator) -> Assignment | Non
     return assignment
 
 
-def _lock_gold(campaign: Campaign, annotator: Annotator) -> Assignment | None:
+def _lock_gold(
+    campaign: Campaign, annotator: Annotator, state: Assignment.State = State.LOCKED
+) -> Assignment | None:
     """A gold item, as often as the campaign says, as long as there is work to mix it into."""
     if secrets.randbelow(100) >= campaign.gold_percent:
         return None
-    unseen = list(_unseen(campaign, annotator, Purpose.GOLD).order_by("pk")[:BATCH_SIZE])
+    unseen = list(unseen_items(campaign, annotator, Purpose.GOLD).order_by("pk")[:BATCH_SIZE])
     if not unseen or not open_items(campaign, annotator).exists():
         return None
-    return _create_locked(secrets.choice(unseen), campaign, annotator)
+    return _create_locked(secrets.choice(unseen), campaign, annotator, state)
 
 
-def _unseen(campaign: Campaign, annotator: Annotator, purpose: Item.Purpose) -> QuerySet[Item]:
+def unseen_items(campaign: Campaign, annotator: Annotator, purpose: Item.Purpose) -> QuerySet[Item]:
     asked = Assignment.objects.filter(item=OuterRef("pk"), annotator=annotator)
     return Item.objects.filter(~Exists(asked), campaign=campaign, purpose=purpose)
 
 
-def _lock_new(campaign: Campaign, annotator: Annotator) -> Assignment | None:
+def _lock_new(
+    campaign: Campaign, annotator: Annotator, state: Assignment.State = State.LOCKED
+) -> Assignment | None:
     item = (
         open_items(campaign, annotator).select_for_update(skip_locked=True, no_key=True, of=("self",)).first()
     )
     item = item or _wait_for_item(campaign, annotator)
     if item is not None:
         change_claimed_count(item.pk, 1)
-    return _create_locked(item, campaign, annotator)
+    return _create_locked(item, campaign, annotator, state)
 
 
-def _create_locked(item: Item | None, campaign: Campaign, annotator: Annotator) -> Assignment | None:
+def _create_locked(
+    item: Item | None,
+    campaign: Campaign,
+    annotator: Annotator,
+    state: Assignment.State = State.LOCKED,
+) -> Assignment | None:
     if item is None:
         return None
     return Assignment.objects.create(
         item=item,
         annotator=annotator,
+        state=state,
         lock_expires_at=new_lock_expiry(campaign),
         # The explanation of a practice item calls the trajectories A and B in stored order.
         swapped=campaign.swap_sides and item.purpose != Purpose.PRACTICE and bool(secrets.randbits(1)),
@@ -208,7 +238,9 @@ def _wait_for_item(campaign: Campaign, annotator: Annotator) -> Item | None:
 def open_items(campaign: Campaign, annotator: Annotator) -> QuerySet[Item]:
     """Items that need an annotation and were never assigned to this annotator, least claimed first."""
     asked = Assignment.objects.filter(item=OuterRef("pk"), annotator=annotator)
-    rows = Item.objects.filter(~Exists(asked), campaign=campaign, claimed_count__lt=F("overlap"))
+    rows = Item.objects.filter(
+        ~Exists(asked), campaign=campaign, claimed_count__lt=F("overlap"), is_exclusive=False
+    )
     if campaign.in_pilot:
         return rows.filter(in_pilot=True).order_by("claimed_count", "random_key", "pk")
     if campaign.ordering == Campaign.Ordering.PRIORITY:

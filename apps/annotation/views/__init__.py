@@ -1,3 +1,5 @@
+from apps.annotation.views.bulk_work import campaign_bulk
+from apps.annotation.views.campaign_setup import campaign_duplicate, question_preview
 from apps.annotation.views.campaigns import (
     campaign_assign,
     campaign_create,
@@ -12,6 +14,7 @@ from apps.annotation.views.campaigns import (
     campaign_timesheet,
     campaign_update,
     item_preview,
+    items_add,
     project_node,
 )
 from apps.annotation.views.items import (
@@ -46,8 +49,10 @@ __all__ = [
     "assignment_rows",
     "assignment_submit",
     "campaign_assign",
+    "campaign_bulk",
     "campaign_create",
     "campaign_detail",
+    "campaign_duplicate",
     "campaign_history",
     "campaign_items",
     "campaign_list",
@@ -69,5 +74,7 @@ __all__ = [
     "item_list",
     "item_preview",
     "item_purpose",
+    "items_add",
     "project_node",
+    "question_preview",
 ]

@@ -1,12 +1,13 @@
 """Campaign pages: list, details, create, edit, pilot, assign."""
 
 import csv
+from itertools import count
 from typing import Any
 
 from django.contrib import messages
 from django.db import transaction
 from django.db.models import Q
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -16,16 +17,22 @@ from apps.accounts.models import Project, Role
 from apps.accounts.services import record_audit
 from apps.annotation import selectors, services
 from apps.annotation.feedback.exports import spreadsheet_cell
-from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.forms import CampaignForm, ItemsForm
+from apps.annotation.labelling_templates import LABELLING_TEMPLATES, labelling_template
+from apps.annotation.missing_rubrics import types_without_rubric
 from apps.annotation.models import Assignment, Campaign
 from apps.annotation.quality import pilot_statistics
+from apps.annotation.tables import CampaignTable, describe_feedback_types
 from apps.annotation.views import work_context
+from apps.annotation.views.campaign_setup import new_campaign_form
 from apps.annotation.views.items import posted_annotator
 from apps.core.errors import DomainError, NotFound
 from apps.core.number_parsing import whole_number
 from apps.core.storage.storage_names import download_header
+from apps.trajectories.filter_form import filter_title
+from apps.trajectories.filters import FilterError, TrajectoryFilter
 
+_LISTED = 500  # campaigns to choose from
 STATE_ACTIONS = {
     "open": services.open_campaign,
     "pause": services.pause_campaign,
@@ -46,29 +53,21 @@ def _is_researcher(request: ProjectRequest) -> bool:
 
 @require_safe
 @project_view()
-def campaign_list(request: ProjectRequest, project: Project) -> HttpResponse:
+def campaign_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
     if not _is_researcher(request):
         annotator = services.annotator_for(project=project, user=request.user)
         context: dict[str, Any] = {"project": project, "mine": selectors.my_campaigns(project, annotator)}
         return render(request, "annotation/my_campaigns.html", context)
-    archived, all_of_them = Q(state=Campaign.State.ARCHIVED), project.campaigns.order_by("-created_at", "-pk")
+    archived, all_of_them = Q(state=Campaign.State.ARCHIVED), project.campaigns.all()
     is_archive = "archived" in request.GET
     campaigns = all_of_them.filter(archived if is_archive else ~archived)
+    table = CampaignTable(request, campaigns, project=project)
     context = {
         "project": project,
-        "rows": [
-            (campaign, selectors.campaign_progress(campaign), describe_feedback_types(campaign))
-            for campaign in campaigns
-        ],
         "is_archive": is_archive,
         "archived": all_of_them.filter(archived).count(),
     }
-    return render(request, "annotation/campaign_list.html", context)
-
-
-def describe_feedback_types(campaign: Campaign) -> str:
-    """Labels of the campaign's feedback types."""
-    return ", ".join(FEEDBACK_TYPES[name].label.lower() for name in campaign.feedback_types)
+    return table.response("annotation/campaign_list.html", context)
 
 
 @require_safe
@@ -128,7 +127,8 @@ def campaign_preview(request: ProjectRequest, project: Project, pk: int) -> Http
     context = work_context.campaign_context(campaign, viewer) | work_context.item_context(
         request, shown, fields={}, everything=True
     )
-    return render(request, "annotation/work.html", context | {"is_preview": True, "previous": None})
+    context |= {"is_preview": True, "previous": None, "missing": types_without_rubric(campaign)}
+    return render(request, "annotation/work.html", context)
 
 
 @require_safe
@@ -151,16 +151,21 @@ def campaign_timesheet(request: ProjectRequest, project: Project, pk: int) -> Ht
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def campaign_create(request: ProjectRequest, project: Project) -> HttpResponse:
-    form = CampaignForm(
-        request.POST or None, instance=Campaign(project=project, feedback_types=["pairwise", "comment"])
-    )
-    items_form = ItemsForm(request.POST or None, project=project)
+    is_post = request.method == "POST"
+    items_form = ItemsForm(request.POST if is_post else None, project=project, conditions=request.GET)
+    form = new_campaign_form(request, project, name=_free_name(project, items_form.filter_form.filter))
     context: dict[str, Any] = {"project": project, "form": form, "items_form": items_form}
-    if request.method == "POST" and items_form.is_valid() and "preview" in request.POST:
-        context["preview"] = services.count_items(project=project, choice=items_form.choice)
-    elif request.method == "POST" and form.is_valid() and items_form.is_valid():
+    context |= {"templates": LABELLING_TEMPLATES, "template": labelling_template(request.GET.get("template"))}
+    if context["template"] is not None:
+        items_form.initial["size"] = context["template"].size
+    if is_post and items_form.is_valid() and "preview" in request.POST:
+        context["preview"] = _count_items(project, items_form)
+    elif is_post and form.is_valid() and items_form.is_valid():
         try:
             campaign = _create(request, project, form, items_form)
+        except FilterError as error:
+            items_form.filter_form.refuse(error)
+            items_form.add_error(None, error.message)
         except DomainError as error:
             form.add_error(_field(error, form), error.message)
         else:
@@ -170,6 +175,14 @@ def campaign_create(request: ProjectRequest, project: Project) -> HttpResponse:
     )
 
 
+def _free_name(project: Project, filter: TrajectoryFilter | None) -> str:
+    """After the filter; with a number where other campaigns have the name."""
+    title = filter_title(filter) if filter else ""
+    taken = set(project.campaigns.filter(name__startswith=title).values_list("name", flat=True))
+    names = (title if number == 1 else f"{title} {number}" for number in count(1))
+    return next(name for name in names if not name or name not in taken)
+
+
 def _has_errors(context: dict[str, Any]) -> bool:
     forms = (context["form"], context["items_form"])
     return "preview" not in context and any(form.is_bound and form.errors for form in forms)
@@ -177,11 +190,51 @@ def _has_errors(context: dict[str, Any]) -> bool:
 
 @transaction.atomic
 def _create(request: ProjectRequest, project: Project, form: CampaignForm, items_form: ItemsForm) -> Campaign:
-    campaign = services.create_campaign(project=project, by=request.user, **form.cleaned_data)
-    if items_form.cleaned_data["per_task"]:
-        added = services.build_items(campaign=campaign, choice=items_form.choice)
-        messages.success(request, f"{campaign.name} is open with {added.created} items.")
+    assignees = items_form.cleaned_data["assignees"]
+    overlap = max(form.cleaned_data["overlap"], len(assignees))
+    form.save_rubric(by=request.user)
+    fields = form.cleaned_data | {"overlap": overlap, "is_draft": "draft" in request.POST}
+    campaign = services.create_campaign(project=project, by=request.user, **fields)
+    if items_form.cleaned_data["per_task"] and not _add_items(request, campaign, items_form):
+        raise DomainError(
+            "The filter and the options make no item. Loosen the filter, or set “Trajectories differ in” to "
+            "“anything”; for a campaign without items, set “Items per task” to 0."
+        )
     return campaign
+
+
+@transaction.atomic
+def _add_items(request: ProjectRequest, campaign: Campaign, items_form: ItemsForm) -> int:
+    """How many were created; a message tells the user."""
+    added = services.build_items(campaign=campaign, choice=items_form.choice)
+    users = campaign.project.memberships.filter(user__in=items_form.cleaned_data["assignees"])
+    annotators = [
+        services.annotator_for(project=campaign.project, user=member.user)
+        for member in users.select_related("user")
+    ]
+    if annotators:
+        services.assign_new_items(campaign=campaign, items=added.items, annotators=annotators)
+    if added.created:
+        assigned = f", each assigned to {_annotators_in_words(len(annotators))}" if annotators else ""
+        noun = "item" if added.created == 1 else "items"
+        messages.success(request, f"{campaign.name} has {added.created:,} new {noun}{assigned}.")
+    if added.duplicates:
+        messages.info(request, f"{added.duplicates:,} of the items were in the campaign already.")
+    return added.created
+
+
+def _annotators_in_words(count: int) -> str:
+    return f"{count} annotator{'' if count == 1 else 's'}"
+
+
+def _count_items(project: Project, form: ItemsForm) -> services.ItemPreview | None:
+    """None where the filter names what the project does not have; the form then has the error."""
+    try:
+        return services.count_items(project=project, choice=form.choice)
+    except FilterError as error:
+        form.filter_form.refuse(error)
+        form.add_error(None, error.message)
+        return None
 
 
 def _field(error: DomainError, form: CampaignForm) -> str | None:
@@ -196,7 +249,7 @@ def item_preview(request: ProjectRequest, project: Project) -> HttpResponse:
     form = ItemsForm(request.GET, project=project)
     context: dict[str, Any] = {"items_form": form}
     if form.is_valid() and form.cleaned_data["per_task"]:
-        context["preview"] = services.count_items(project=project, choice=form.choice)
+        context["preview"] = _count_items(project, form)
     return render(request, "annotation/_item_preview.html", context)
 
 
@@ -223,13 +276,38 @@ def campaign_items(request: ProjectRequest, project: Project, pk: int) -> HttpRe
     """Add more items to a campaign."""
     campaign = selectors.get_campaign(project, pk)
     form = ItemsForm(request.POST, project=project)
-    if not form.is_valid():
-        return render(
-            request, "annotation/campaign_detail.html", _detail_context(project, campaign, form), status=422
-        )
-    added = services.build_items(campaign=campaign, choice=form.choice)
-    messages.success(request, f"Added {added.created} items; {added.duplicates} duplicates skipped.")
-    return redirect("annotation:campaign-detail", project.slug, campaign.pk)
+    if form.is_valid():
+        try:
+            _add_items(request, campaign, form)
+            return redirect("annotation:campaign-detail", project.slug, campaign.pk)
+        except DomainError as error:
+            form.add_error(None, error.message)
+    context = _detail_context(project, campaign, form)
+    return render(request, "annotation/campaign_detail.html", context, status=422)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.RESEARCHER)
+def items_add(request: ProjectRequest, project: Project) -> HttpResponse:
+    """Add trajectories of a filter to a campaign that is chosen here."""
+    is_post = request.method == "POST"
+    form = ItemsForm(request.POST if is_post else None, project=project, conditions=request.GET)
+    closed = (Campaign.State.CLOSED, Campaign.State.ARCHIVED)
+    campaigns = project.campaigns.exclude(state__in=closed).order_by("-created_at", "-pk")
+    context: dict[str, Any] = {"project": project, "items_form": form, "campaigns": campaigns[:_LISTED]}
+    if is_post:
+        campaign = selectors.get_campaign(project, whole_number(request.POST.get("campaign_id", "")) or 0)
+        context["chosen"] = campaign
+        if form.is_valid() and "preview" in request.POST:
+            context["preview"] = _count_items(project, form)
+        elif form.is_valid():
+            try:
+                _add_items(request, campaign, form)
+                return redirect("annotation:campaign-detail", project.slug, campaign.pk)
+            except DomainError as error:
+                form.add_error(None, error.message)
+    status = 422 if form.is_bound and form.errors else 200
+    return render(request, "annotation/items_add.html", context, status=status)
 
 
 @require_POST
@@ -265,7 +343,7 @@ def campaign_assign(request: ProjectRequest, project: Project, pk: int) -> HttpR
     campaign = selectors.get_campaign(project, pk)
     annotator = posted_annotator(request, project)
     wanted = services.open_items(campaign, annotator).select_related("campaign")[: _number(request, "items")]
-    given = services.assign_items(annotator=annotator, items=list(wanted))
+    given = services.assign_items(annotator=annotator, items=list(wanted), only="only" in request.POST)
     messages.success(request, f"Assigned {given} item{'' if given == 1 else 's'} to {annotator}.")
     return redirect("annotation:campaign-detail", project.slug, pk)
 

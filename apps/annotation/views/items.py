@@ -1,10 +1,8 @@
 """Item pages: annotations, adjudication and purpose. For reviewers and researchers."""
 
-from typing import Any
-
 from django.contrib import messages
-from django.core.paginator import Paginator
-from django.http import HttpResponse
+from django.db.models import QuerySet
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -13,14 +11,15 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.annotation import selectors, services
 from apps.annotation.gold import expected_annotation
-from apps.annotation.models import Annotator, Assignment, Item
+from apps.annotation.models import Annotator, Assignment, Campaign, Item
 from apps.annotation.presentation import present_stored_order
 from apps.annotation.quality import disputed_items, undecided_items
+from apps.annotation.tables import CampaignItemTable, DisputedItemTable, ItemTable
 from apps.annotation.views import work_context
 from apps.core.errors import DomainError, NotFound
 from apps.core.number_parsing import whole_number
+from apps.core.tables import MAX_TABLE_ROWS
 
-PAGE = 50
 PURPOSE_MESSAGES = {
     "work": "The item is a work item again.",
     "gold": "The item is a gold item: annotators are checked against its adjudication.",
@@ -31,33 +30,42 @@ PURPOSE_MESSAGES = {
 
 @require_safe
 @project_view(Role.REVIEWER)
-def item_list(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """Annotated items of a campaign, filtered by `by` (an annotator's name), `disputed` and `purpose`."""
+def item_list(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
+    """Annotated items of a campaign, filtered by `by` (an annotator's name), `disputed` and `purpose`; with `all`, all
+    items with their status."""
     campaign = selectors.get_campaign(project, pk)
     by, is_disputed = request.GET.get("by", ""), "disputed" in request.GET
     purpose = request.GET.get("purpose", "")
-    rows: Any = selectors.annotated_items(campaign, by=by, purpose=purpose)
-    if is_disputed:
-        order = disputed_items(campaign)
-        kept = set(rows.values_list("pk", flat=True)) if by else set(order)
-        rows = [item for item in order if item in kept]
-    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
-    items = page.object_list
-    if is_disputed:
-        found = Item.objects.select_related("task").in_bulk(list(items))
-        items = [found[item] for item in items]
+    is_everything = "all" in request.GET
+    table: ItemTable
+    if is_everything:
+        table = CampaignItemTable(request, Item.objects.filter(campaign=campaign), project=project)
+    else:
+        rows = selectors.annotated_items(campaign, by=by, purpose=purpose)
+        if is_disputed:
+            table = DisputedItemTable(
+                request, _most_disputed(campaign, rows if by else None), project=project
+            )
+        else:
+            table = ItemTable(request, rows, project=project)
     context = {
         "project": project,
         "campaign": campaign,
-        "page": page,
-        "items": items,
         "by": by,
         "is_disputed": is_disputed,
+        "is_everything": is_everything,
         "purpose": purpose,
-        "decided": selectors.adjudicated_items([item.pk for item in items]),
         "undecided": len(undecided_items(campaign)) if is_disputed else 0,
     }
-    return render(request, "annotation/item_list.html", context)
+    return table.response("annotation/item_list.html", context)
+
+
+def _most_disputed(campaign: Campaign, rows: QuerySet[Item] | None) -> list[Item]:
+    """rows: only these."""
+    order = disputed_items(campaign)[:MAX_TABLE_ROWS]
+    kept = set(order) if rows is None else set(rows.values_list("pk", flat=True))
+    found = Item.objects.select_related("task").in_bulk([item for item in order if item in kept])
+    return [found[item] for item in order if item in found]
 
 
 @require_safe
@@ -105,7 +113,7 @@ def item_assign(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
     """Reserve an item for one annotator."""
     item = selectors.get_item(project, pk)
     annotator = posted_annotator(request, project)
-    given = services.assign_items(annotator=annotator, items=[item])
+    given = services.assign_items(annotator=annotator, items=[item], only="only" in request.POST)
     words = (
         f"Assigned the item to {annotator}."
         if given

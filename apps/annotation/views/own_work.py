@@ -29,12 +29,16 @@ def campaign_list_own(request: ProjectRequest, project: Project) -> HttpResponse
 def campaign_history(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     campaign = selectors.get_campaign(project, pk)
     annotator = services.annotator_for(project=project, user=request.user)
-    finished = selectors.list_history(annotator, campaign)[:PAGE]
+    lists = selectors.own_assignments(annotator, campaign)
+    shown = request.GET.get("show", "")
+    shown = shown if shown in lists else "submitted"
     context = {
+        "tabs": [(name, rows.count()) for name, rows in lists.items()],
+        "shown": shown,
         "project": project,
         "campaign": campaign,
         "mine": selectors.my_campaign(campaign, annotator),
-        "rows": [_row(assignment) for assignment in finished],
+        "rows": [_row(assignment) for assignment in lists[shown][:PAGE]],
     }
     return render(request, "annotation/history.html", context)
 

@@ -12,8 +12,9 @@ from apps.annotation import selectors
 from apps.annotation.agreement import agreement_by_type, current_agreement_values
 from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import PREFERENCE_CHOICES
-from apps.annotation.quality import alpha_chart, measure_quality, speed_chart
+from apps.annotation.quality import alpha_chart, measure_quality, read_alpha, speed_chart
 from apps.annotation.reliability import estimate_reliability
+from apps.annotation.suggestion_report import compare_suggestions
 from apps.core.errors import DomainError
 
 CATEGORY_WORDS = [choice.replace("_", " ") for choice in PREFERENCE_CHOICES]
@@ -26,6 +27,8 @@ def campaign_quality(request: ProjectRequest, project: Project, pk: int) -> Http
     answers = current_agreement_values(project, campaign.name)
     kinds = agreement_by_type(answers)
     quality = measure_quality(campaign, answers, kinds)
+    for found in [part for each in kinds.values() for part in (each, *each["criteria"].values())]:
+        found["reading"] = read_alpha(found)
     context: dict[str, Any] = {
         "project": project,
         "campaign": campaign,
@@ -37,6 +40,7 @@ def campaign_quality(request: ProjectRequest, project: Project, pk: int) -> Http
         else [],
         "categories": CATEGORY_WORDS,
         "alphas": alpha_chart(kinds),
+        "suggestions": compare_suggestions(campaign),
         "people": speed_chart(quality),
         "undecided": len(set(quality.disputed) - selectors.adjudicated_items(quality.disputed)),
     }

@@ -20,10 +20,12 @@ from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.gold import expected_annotation, is_as_expected
 from apps.annotation.models import Annotator, Assignment, Campaign, Item
 from apps.annotation.presentation import present_item
+from apps.annotation.services.suggestions import ACCEPTED_FIELD
 from apps.annotation.views import work_context
+from apps.annotation.views.bulk_work import finished_card
 from apps.core.errors import Conflict, DomainError, NotFound
 
-FORM_ACTIONS = {"comment": "comment=1#comments", "all": "all=1"}
+FORM_ACTIONS = {"comment": "comment=1#comments", "all": "all=1", "accept": ""}
 MAX_FIELDS = 5000  # with a value
 LEAVE_SERVICES = {"skip": services.skip_assignment, "flag": services.flag_assignment}
 
@@ -98,6 +100,8 @@ def assignment_submit(request: ProjectRequest, project: Project, pk: int) -> Htt
     assignment = _own_assignment(request, project, pk)
     fields = _parse_form(request.POST, assignment.item.campaign)
     if (action := request.POST.get("action", "")) in FORM_ACTIONS:  # a button of the form without JavaScript
+        if action == "accept":
+            fields |= work_context.accepted_fields(assignment)
         _save_draft(request, assignment, fields)
         page = reverse("annotation:assignment-detail", args=[project.slug, pk])
         return redirect(f"{page}?{FORM_ACTIONS[action]}")
@@ -118,12 +122,13 @@ def assignment_submit(request: ProjectRequest, project: Project, pk: int) -> Htt
             | {"error": error}
         )
         return render(request, "annotation/work.html", context, status=error.status)
+    if "bulk" in request.POST:
+        return finished_card(request, assignment.item.campaign, annotation.assignment)
     if annotation.is_surplus:
         return _redirect_after(
             request,
             assignment,
             "Saved, but not needed: the item already has all its annotations.",
-            is_news=True,
         )
     return _redirect_after(request, assignment, "Saved.")
 
@@ -134,7 +139,7 @@ def _parse_form(data: QueryDict, campaign: Campaign) -> dict[str, str]:
     fields = {
         name: str(value).replace("\r\n", "\n").replace("\0", "\ufffd")
         for name, value in data.items()
-        if value and any(pattern.fullmatch(name) for pattern in patterns)
+        if value and (name == ACCEPTED_FIELD or any(pattern.fullmatch(name) for pattern in patterns))
     }
     if len(fields) > MAX_FIELDS:
         raise DomainError(f"An annotation can have at most {MAX_FIELDS} fields.")
@@ -151,13 +156,8 @@ def _parse_active_seconds(data: QueryDict) -> float | None:
     return value if value is None or math.isfinite(value) else None
 
 
-def _redirect_after(
-    request: ProjectRequest, assignment: Assignment, words: str, *, is_news: bool = False
-) -> HttpResponse:
-    """Show the next item. After an edit the browser is redirected.
-
-    is_news: show the message even if the next item replaces the page.
-    """
+def _redirect_after(request: ProjectRequest, assignment: Assignment, words: str) -> HttpResponse:
+    """Show the next item, and a message with a link back. After an edit the browser is redirected."""
     campaign = assignment.item.campaign
     if assignment.is_adjudication or (
         assignment.item.purpose == Item.Purpose.PRACTICE and assignment.annotations.exists()
@@ -168,7 +168,10 @@ def _redirect_after(
     if request.htmx and "again" not in request.POST:  # type: ignore[attr-defined]
         response = _next(request, campaign, assignment.annotator)
         response["HX-Trigger-After-Settle"] = "work:next"
-        return trigger_client_event(response, "toast", {"words": words}) if is_news else response
+        back = reverse("annotation:assignment-detail", args=[campaign.project.slug, assignment.pk])
+        return trigger_client_event(
+            response, "toast", {"words": words, "action": {"words": "Edit last", "url": back}}
+        )
     messages.success(request, words)
     return _go_to(request, reverse("annotation:campaign-work", args=[campaign.project.slug, campaign.pk]))
 

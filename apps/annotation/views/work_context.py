@@ -1,5 +1,6 @@
 """Template context of the annotation page: campaign, item, rows of steps."""
 
+import json
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +9,11 @@ from django.http import HttpRequest
 
 from apps.annotation import selectors
 from apps.annotation.feedback_types import FEEDBACK_TYPES, AnyFeedbackType
-from apps.annotation.feedback_types.step import BOTH, NONE, STEP, asks_first_error
+from apps.annotation.feedback_types.comment import COMMENT
+from apps.annotation.feedback_types.step import BOTH, NONE, STEP, asks_first_error, tag_options
 from apps.annotation.models import Annotator, Assignment, Campaign
 from apps.annotation.presentation import LETTERS, SIDES, FormFields, PresentedItem, present_item
+from apps.annotation.services.suggestions import ACCEPTED_FIELD, suggested_annotation, suggested_fields
 from apps.core.errors import DomainError
 from apps.trajectories.alignment import Alignment
 from apps.trajectories.card_rendering import StepCard
@@ -19,7 +22,7 @@ from apps.trajectories.step_cards import step_cards
 from workers.schema.patterns import TextPattern
 
 ROWS = 20  # rows loaded at a time
-_ONE_SIDE_FIELD = TextPattern(r"step-(?:left|right)-(\d{1,6})(-correction)?")
+_ONE_SIDE_FIELD = TextPattern(r"step-(?:left|right)-(\d{1,6})(-correction|-tag-\d{1,2})?")
 _NUMBER = TextPattern(r"comment-(\d{1,4})-")
 SKIP_REASONS = ("I do not know enough about this topic", "I see no difference", "Too long", "Not readable")
 FLAG_REASONS = ("Broken or missing text", "The task makes no sense", "Harmful or private content")
@@ -28,11 +31,13 @@ FLAG_REASONS = ("Broken or missing text", "The task makes no sense", "Harmful or
 def campaign_context(
     campaign: Campaign, annotator: Annotator, *, adjudicates: bool = False
 ) -> dict[str, Any]:
+    previous = selectors.list_history(annotator, campaign, adjudications=adjudicates).first()
     return {
         "project": campaign.project,
         "campaign": campaign,
         "mine": selectors.my_campaign(campaign, annotator),
-        "previous": selectors.list_history(annotator, campaign, adjudications=adjudicates).first(),
+        "previous": previous,
+        "opens_guidelines": previous is None,
     }
 
 
@@ -67,10 +72,12 @@ def item_context(
         "everything": everything,
         "idempotency_key": uuid.uuid4(),
         "kinds": kinds,
-        "asked": [{"kind": kind, "questions": kind.questions(fields, shown)} for kind in kinds],
+        "question_groups": question_groups(kinds, fields, shown),
+        "suggestion": _suggestion(assignment, shown, alignment),
+        "is_suggestion_accepted": ACCEPTED_FIELD in fields,
         "comments": _comments(fields, blank="comment" in request.GET),
-        "criteria": shown.criteria,
         "marking": _marking(kinds, shown),
+        "markable": _count_markable(shown, alignment),
         "held": _hidden_marks(fields, prefix, rows["rows"]),
         "skip": leave_context("skip"),
         "flag": leave_context("flag"),
@@ -87,6 +94,66 @@ def _marking(kinds: Sequence[AnyFeedbackType], shown: PresentedItem) -> str:
     if STEP not in kinds:
         return ""
     return "first" if asks_first_error(shown) else "labels"
+
+
+def question_groups(
+    kinds: Sequence[AnyFeedbackType], fields: FormFields, shown: PresentedItem
+) -> list[dict[str, Any]]:
+    """Questions about the item, then about each trajectory, then types that ask elsewhere (on steps, comments).
+
+    A part is what one feedback type asks in a group; its template gets `questions` and `is_first`.
+    """
+    asked = [(kind, kind.questions(fields, shown)) for kind in kinds]
+    is_many = len(shown.trajectories) > 1
+    groups: list[dict[str, Any]] = []
+    introduced: set[str] = set()
+    for place in [None, *range(len(shown.trajectories))] if is_many else [None]:
+        group = {} if place is None else {"side": SIDES[place], "letter": LETTERS[place]}
+        parts = []
+        for kind, questions in asked:
+            if here := [question for question in questions if not is_many or question.place == place]:
+                parts.append({"kind": kind, "questions": here, "is_first": kind.name not in introduced})
+                introduced.add(kind.name)
+        if parts:
+            groups.append(group | {"parts": parts})
+    rest = [
+        {"kind": kind, "questions": questions, "is_first": True} for kind, questions in asked if not questions
+    ]
+    return [*groups, {"parts": rest}] if rest else groups
+
+
+def _suggestion(assignment: Assignment, shown: PresentedItem, alignment: Alignment) -> dict[str, Any] | None:
+    """What is suggested: whose, in words, and as form fields. None once the item is annotated."""
+    if assignment.state == Assignment.State.SUBMITTED:
+        return None
+    annotation = suggested_annotation(assignment)
+    if annotation is None:
+        return None
+    types = assignment.item.campaign.feedback_types
+    fields = suggested_fields(annotation, shown, types)
+    words = selectors.summarize_annotation(annotation, shown)
+    return {
+        "by": annotation.assignment.annotator,
+        "words": [(label, text) for label, text in words if label != COMMENT.label],
+        "fields": json.dumps(_merge_shared_marks(fields, shown, alignment)),
+    }
+
+
+def accepted_fields(assignment: Assignment) -> dict[str, str]:
+    """The fields of a form in which the suggestion is accepted."""
+    annotation = suggested_annotation(assignment)
+    if annotation is None:
+        return {}
+    types = assignment.item.campaign.feedback_types
+    return suggested_fields(annotation, present_item(assignment), types) | {ACCEPTED_FIELD: "1"}
+
+
+def _count_markable(shown: PresentedItem, alignment: Alignment) -> int:
+    """Agent steps that can be labelled; shared ones once."""
+    count = sum(trajectory.agent_step_count for trajectory in shown.trajectories)
+    if len(shown.trajectories) != 2 or not alignment.prefix:
+        return count
+    return count - shown.on_side(0).steps.filter(index__lt=alignment.prefix, agent_step__isnull=False).count()
 
 
 def rows_context(assignment: Assignment, start: str) -> dict[str, Any]:
@@ -168,6 +235,7 @@ def _cell(card: StepCard | None, side: str, shown: PresentedItem, fields: FormFi
     return {
         "card": card,
         "mark": {"name": name, "value": fields.get(name, ""), "correction": correction}
+        | {"tags": tag_options(fields, name, shown)}
         | {"first": f"first-{side}", "is_first": fields.get(f"first-{side}") == str(card.agent_step)},
     }
 
@@ -199,6 +267,7 @@ def _hidden_marks(
     cells = [*(prefix or ()), *(cell for row in rows for cell in row["cells"])]
     marks = [cell["mark"] for cell in cells if cell.get("mark")]
     there = {name for mark in marks for name in (mark["name"], f"{mark['name']}-correction")}
+    there |= {tag.name for mark in marks for tag in mark["tags"]}
     there |= {mark["first"] for mark in marks if mark["is_first"]}
     return {
         name: value

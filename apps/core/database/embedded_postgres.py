@@ -292,7 +292,15 @@ def _prepare(connection: PostgresConnection) -> None:
             db.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(name)))
     for name in (DATABASE, BROKER_DATABASE):
         with psycopg.connect(connection.url(name, role=roles.SUPERUSER)) as db:
+            if name == DATABASE:
+                _create_vector_extension(db)
             roles.give_objects(db)
+
+
+def _create_vector_extension(db: psycopg.Connection) -> None:
+    """pgvector, for semantic search; only a superuser may create it."""
+    if db.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").fetchone():
+        db.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
 
 def _answers(url: str) -> bool:

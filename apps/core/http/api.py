@@ -9,14 +9,13 @@ An operation that lists:
 import base64
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db.models import Model, Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
@@ -24,6 +23,7 @@ from ninja.parser import Parser
 
 from apps.core.database.outage import RETRY_AFTER, in_words, met_outage, renew_connections
 from apps.core.errors import DomainError, TooManyRequests
+from apps.core.http.problems import pointer, problem
 from apps.core.logs import current
 from apps.core.storage.storable_text import REFUSED, is_unstorable
 from workers.errors import InvalidRecord, RewardError
@@ -45,22 +45,7 @@ class BoundedParser(Parser):
         return body
 
 
-PROBLEM = "application/problem+json"
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
-
-
-def problem(
-    status: int, detail: str, *, headers: dict[str, str] | None = None, **members: Any
-) -> HttpResponse:
-    """A problem document. members: further fields; those that are None are left out."""
-    document = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    document |= {name: value for name, value in members.items() if value is not None}
-    return JsonResponse(document, status=status, content_type=PROBLEM, headers=headers)
-
-
-def pointer(parts: Sequence[str | int]) -> str:
-    """The JSON pointer (RFC 6901) to a place in a document."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 @csrf_exempt
@@ -174,35 +159,64 @@ def install_problem_handlers(api: NinjaAPI) -> None:
 RowT = TypeVar("RowT", bound=Model)
 
 
-def encode_cursor(at: datetime, pk: int) -> str:
-    return base64.urlsafe_b64encode(json.dumps([at.isoformat(), pk]).encode()).decode().rstrip("=")
+_BAD_CURSOR = "The cursor is not one of ours: take it unchanged from `next`, or leave it out."
 
 
-def decode_cursor(cursor: str) -> tuple[datetime, int]:
+def encode_cursor(at: datetime | None, pk: int) -> str:
+    place = [at and at.isoformat(), pk]
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str, *, has_time: bool = True) -> tuple[datetime | None, int]:
+    """has_time: whether the list is in the order of a time."""
     try:
         at, pk = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        return datetime.fromisoformat(at), int(pk)
+        place = (None if at is None else datetime.fromisoformat(at), int(pk))
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise DomainError(
-            "The cursor is not one of ours: take it unchanged from `next`, or leave it out."
-        ) from error
+        raise DomainError(_BAD_CURSOR) from error
+    if (at is not None) is not has_time:
+        raise DomainError(_BAD_CURSOR)  # of another list
+    return place
 
 
 def paginate(
-    rows: QuerySet[RowT], *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, field: str = "created_at"
+    rows: QuerySet[RowT],
+    *,
+    cursor: str | None = None,
+    limit: int = DEFAULT_LIMIT,
+    field: str | None = "created_at",
 ) -> tuple[list[RowT], str | None]:
     """Up to `limit` rows, newest by (`field`, pk) first, and the cursor of the next page or None.
+
+    field: of a time; None for rows without one, which come by their key alone.
 
     Rows that arrive meanwhile shift nothing: the next page begins after the last row shown.
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise DomainError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}.")
     if cursor:
-        at, pk = decode_cursor(cursor)
-        # The first condition alone can use an index on the field.
-        rows = rows.filter(Q(**{f"{field}__lte": at}) & (Q(**{f"{field}__lt": at}) | Q(pk__lt=pk)))
-    page = list(rows.order_by(f"-{field}", "-pk")[: limit + 1])
+        at, pk = decode_cursor(cursor, has_time=field is not None)
+        if field is None:
+            rows = rows.filter(pk__lt=pk)
+        else:  # The first condition alone can use an index on the field.
+            rows = rows.filter(Q(**{f"{field}__lte": at}) & (Q(**{f"{field}__lt": at}) | Q(pk__lt=pk)))
+    order = ["-pk"] if field is None else [f"-{field}", "-pk"]
+    page = list(rows.order_by(*order)[: limit + 1])
     if len(page) <= limit:
         return page, None
     last = page[limit - 1]
-    return page[:limit], encode_cursor(getattr(last, field), last.pk)
+    return page[:limit], encode_cursor(None if field is None else getattr(last, field), last.pk)
+
+
+def paginate_from_first(
+    rows: QuerySet[RowT], *, cursor: str | None = None, limit: int = DEFAULT_LIMIT
+) -> tuple[list[RowT], str | None]:
+    """As `paginate`, by their key, oldest first."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise DomainError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}.")
+    if cursor:
+        rows = rows.filter(pk__gt=decode_cursor(cursor, has_time=False)[1])
+    page = list(rows.order_by("pk")[: limit + 1])
+    if len(page) <= limit:
+        return page, None
+    return page[:limit], encode_cursor(None, page[limit - 1].pk)

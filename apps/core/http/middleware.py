@@ -13,11 +13,13 @@ from django.template.loader import render_to_string
 
 from apps.core.database.outage import RETRY_AFTER, in_words, met_outage, outage_behind, renew_connections
 from apps.core.errors import DomainError, TooManyRequests
-from apps.core.http.api import problem
+from apps.core.http.problems import problem
 from apps.core.logs import context, current, request_id
 from apps.core.storage.storable_text import REFUSED, is_storable, is_unstorable, refusal
+from workers.schema.patterns import TextPattern
 
 log = logging.getLogger(__name__)
+_PROJECT_PATH = TextPattern(r"/p/([a-z0-9-]{1,60})/.")
 
 
 # Nothing inline and nothing from elsewhere: what an agent wrote can neither run nor call home.
@@ -86,7 +88,7 @@ class DomainErrorMiddleware:
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, DomainError):
-            page = error_page(request, status=error.status, message=error.message)
+            page = error_page(request, status=error.status, message=error.message, pointer=error.pointer)
             if isinstance(error, TooManyRequests):
                 page.headers["Retry-After"] = str(error.retry_after)
             return page
@@ -96,10 +98,15 @@ class DomainErrorMiddleware:
         return None
 
 
-def error_page(request: HttpRequest, *, status: int, message: str, reference: str = "") -> HttpResponse:
+def error_page(
+    request: HttpRequest, *, status: int, message: str, reference: str = "", pointer: str | None = None
+) -> HttpResponse:
     """A whole page, or for htmx the fragment alone."""
     template = "core/_error.html" if getattr(request, "htmx", False) else "core/error.html"
-    context = {"status": status, "message": message, "reference": reference}
+    # Set by what let the request in: the page keeps the bar of the project it is in.
+    project = getattr(getattr(request, "membership", None), "project", None)
+    context = {"status": status, "message": message, "reference": reference, "project": project}
+    context |= {"pointer": pointer}
     return render(request, template, context, status=status)
 
 
@@ -167,6 +174,13 @@ def _without_database(
 ) -> HttpResponse:
     """Rendered without the request: what failed may be the database, which the page's navigation reads."""
     template = "core/_error.html" if getattr(request, "htmx", False) else "core/server_error.html"
-    context = {"message": message, "reference": reference, "fields": fields, "path": request.get_full_path()}
+    context: dict[str, Any] = {
+        "message": message,
+        "reference": reference,
+        "fields": fields,
+        "path": request.get_full_path(),
+    }
+    project = _PROJECT_PATH.match(request.path)  # by the address alone
+    context |= {"may_repeat": request.method == "GET", "project_slug": project[1] if project else ""}
     text = render_to_string(template, context)
     return HttpResponse(text, status=status, headers=headers)

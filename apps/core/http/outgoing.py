@@ -72,6 +72,10 @@ class NoReply(DomainError):
         self.reached = reached
 
 
+class UnreadableReply(NoReply):
+    """A reply that is too long, too scattered or compressed: the same call gets the same again."""
+
+
 class Client:
     """Keeps its connections where `keep` says so. Thread-safe. guarded: for addresses that people typed in."""
 
@@ -98,9 +102,12 @@ class Client:
         try:
             return self._send(httpx.Request(method, address, headers=sent, content=body), call)
         except (httpx.HTTPError, UnicodeError) as error:
-            log.warning("no reply from %s: %r", address.host, error)
+            # The text of a UnicodeError has the header in it, and so the key.
+            shown = type(error).__name__ if isinstance(error, UnicodeError) else repr(error)
+            log.warning("no reply from %s: %s", address.host, shown)
             reached = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-            raise NoReply(_no_reply(address.host, limits.seconds), reached=reached) from error
+            cause = None if isinstance(error, UnicodeError) else error
+            raise NoReply(_no_reply(address.host, limits.seconds), reached=reached) from cause
         finally:
             _current.reset(token)
 
@@ -167,6 +174,11 @@ def checked_address(host: str, port: int) -> str:
             "TOUCHSTONE_OUTGOING_PORTS."
         )
     return found[0]
+
+
+def addresses_of(host: str, port: int) -> list[str]:
+    """All addresses of a name, ascending; whether they may be called is checked when they are. Raises NotCallable."""
+    return _looked_up(host, port)
 
 
 class _Call:
@@ -295,10 +307,10 @@ def _looked_up(host: str, port: int) -> list[str]:
 def _check_head(response: httpx.Response) -> None:
     names = response.headers.raw
     if len(names) > MOST_HEADERS:
-        raise NoReply(f"Its reply has {len(names):,} headers; at most {MOST_HEADERS} are read.")
+        raise UnreadableReply(f"Its reply has {len(names):,} headers; at most {MOST_HEADERS} are read.")
     codings = {each.strip().lower() for each in response.headers.get("Content-Encoding", "").split(",")}
     if unread := sorted(codings - {"", "identity"}):
-        raise NoReply(
+        raise UnreadableReply(
             f"Its reply is compressed (Content-Encoding: {', '.join(unread)[:60]}), which was not requested and is not "
             "read; configure the server to answer uncompressed."
         )
@@ -310,15 +322,17 @@ def _read_body(response: httpx.Response, call: _Call) -> bytes:
         return b""
     size = response.headers.get("Content-Length", "")
     if size.isdecimal() and (len(size) > len(str(most)) or int(size) > most):
-        raise NoReply(_too_long(most))
+        raise UnreadableReply(_too_long(most))
     call.begin_body()
     body = bytearray()
     for parts, part in enumerate(_stream_of(response), start=1):
         body += part
         if len(body) > most:
-            raise NoReply(_too_long(most))
+            raise UnreadableReply(_too_long(most))
         if parts > MOST_PARTS:
-            raise NoReply(f"Its reply came in more than {MOST_PARTS:,} pieces; have it answer in fewer.")
+            raise UnreadableReply(
+                f"Its reply came in more than {MOST_PARTS:,} pieces; have it answer in fewer."
+            )
     return bytes(body)
 
 

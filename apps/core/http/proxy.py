@@ -3,6 +3,7 @@
 Only those of a table of routes: the path that goes on is made of the route and of checked names, never of what came.
 """
 
+import hashlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -47,6 +48,7 @@ _NOT_PASSED_ON = {
     b"x-real-ip",
     b"via",
 }
+SESSION_HEADER = "X-Touchstone-Session"
 _PASSED_ON = {b"x-touchstone-run", b"x-touchstone-policy", b"x-touchstone-version"}
 _OURS = (b"x-forwarded-", b"x-touchstone-")
 _REFUSED_FOR = 2.0  # seconds
@@ -67,9 +69,13 @@ class Replicas:
         self._refused: dict[str, float] = {}
         self._next = 0
 
-    def in_turn(self, addresses: list[str]) -> list[str]:
-        self._next = (self._next + 1) % len(addresses)
-        order = addresses[self._next :] + addresses[: self._next]
+    def in_turn(self, addresses: list[str], session: str = "") -> list[str]:
+        """session: equal ones go to the same address, by rendezvous hashing; it is where the cache of one is."""
+        if session:
+            order = sorted(addresses, key=lambda each: hashlib.sha256(f"{session} {each}".encode()).digest())
+        else:
+            self._next = (self._next + 1) % len(addresses)
+            order = addresses[self._next :] + addresses[: self._next]
         return sorted(order, key=lambda each: time.monotonic() < self._refused.get(each, 0.0))
 
     def refused(self, address: str) -> None:
@@ -178,7 +184,7 @@ async def _send(request: Request, path: str, headers: list[tuple[bytes, bytes]])
     replicas: Replicas = request.state.replicas
     has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
     refusal: httpx.TransportError | None = None
-    for address in replicas.in_turn(settings.REWARDS_ADDRESSES):
+    for address in replicas.in_turn(settings.REWARDS_ADDRESSES, request.headers.get(SESSION_HEADER, "")):
         content = request.stream() if has_body else None
         onward = client.build_request(request.method, address + path, headers=headers, content=content)
         try:

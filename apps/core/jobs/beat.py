@@ -14,7 +14,6 @@ log = logging.getLogger(__name__)
 
 NUDGE_SECONDS = 5.0
 CLEAN_SECONDS = 60.0
-_AT_ONCE = 8  # nudges per kind and round: that many workers may be idle
 
 
 def run(stop: threading.Event) -> None:
@@ -37,7 +36,7 @@ def nudge_eligible() -> int:
     """Nudge every kind of job that has eligible rows, once per row up to a few. Returns how many nudges."""
     sent = 0
     for job_type in job_queue.JOB_TYPES:
-        waiting = job_type.model._default_manager.filter(job_queue.eligible())[:_AT_ONCE].count()
+        waiting = job_type.claimable()[: job_type.nudges].count()
         for _ in range(waiting):
             job_queue.nudge(job_type.task)
         sent += waiting

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from celery import current_app
@@ -27,6 +27,7 @@ from apps.core.logs import context
 log = logging.getLogger(__name__)
 
 MOST_LOST = 5  # a job that ends its worker every time must not do so forever
+NUDGES = 8  # for each kind of job at a time: that many workers may be idle
 NUDGE_EXPIRES = 300  # seconds: those that pile up behind a long job are dropped unread
 
 
@@ -69,14 +70,28 @@ class ClaimLost(Exception):
     """Another attempt holds the job now; this one must stop without writing anything."""
 
 
+def waits_since(moment: datetime) -> Q:
+    """Queued rows that no worker took up since `moment`."""
+    return Q(created_at__lt=moment)
+
+
 @dataclass(frozen=True)
 class JobType:
     model: type[Job]
     task: str
     ended: Callable[[Any], object] | None
+    among: Q
+    waits_since: Callable[[datetime], Q] = waits_since
+    nudges: int = NUDGES
+
+    def claimable(self) -> models.QuerySet[Job]:
+        """Rows that a worker may claim now."""
+        return self.model._default_manager.filter(self.among).filter(eligible())
 
 
 JOB_TYPES: list[JobType] = []
+# Called with every job that comes to its end, in the transaction that ends it.
+ENDED_LISTENERS: list[Callable[[Job], object]] = []
 
 
 def orphaned_after() -> timedelta:
@@ -88,12 +103,22 @@ def heartbeat_seconds() -> float:
     return min(5.0, settings.JOB_SILENCE_SECONDS / 6)
 
 
-def register(model: type[JobT], task: str, ended: Callable[[JobT], object] | None = None) -> None:
+def register(
+    model: type[JobT],
+    task: str,
+    ended: Callable[[JobT], object] | None = None,
+    *,
+    among: Q | None = None,
+    waits_since: Callable[[datetime], Q] = waits_since,
+    nudges: int = NUDGES,
+) -> None:
     """Have beat nudge `task` for as long as `model` has eligible rows. Called in AppConfig.ready.
 
-    ended: called once for each row that comes to its end, in the transaction that ends it.
+    ended: called once for each row that comes to its end, in the transaction that ends it. among: the rows that are
+    this task's, where a model has several tasks or not all rows may be claimed; `ended` is given with one of several.
+    waits_since: which queued rows `doctor` reports. nudges: at most so many each time.
     """
-    JOB_TYPES.append(JobType(model, task, ended))
+    JOB_TYPES.append(JobType(model, task, ended, among or Q(), waits_since, nudges))
 
 
 def nudge_on_commit(task: str) -> None:
@@ -111,12 +136,13 @@ def eligible() -> Q:
 
 
 @transaction.atomic
-def claim_next(model: type[JobT]) -> JobT | None:
+def claim_next(model: type[JobT], among: Q | None = None) -> JobT | None:
     """Claim the oldest eligible row, or None. Its attempt number is the fence for everything it writes.
 
     An orphan that was to be cancelled ends here, and one whose workers were lost MOST_LOST times.
     """
-    rows = model._default_manager.select_for_update(skip_locked=True, of=("self",)).filter(eligible())
+    rows = model._default_manager.select_for_update(skip_locked=True, of=("self",))
+    rows = rows.filter(eligible(), among or Q())
     while (job := rows.order_by("created_at", "pk").first()) is not None:
         job.lost += job.state == JobState.RUNNING
         if job.cancel_requested:
@@ -238,6 +264,8 @@ def _leave(job: Job, **changes: object) -> None:
 
 
 def _notify_finished(job: Job) -> None:
+    for listener in ENDED_LISTENERS:
+        listener(job)
     for job_type in JOB_TYPES:
         if job_type.model is type(job) and job_type.ended is not None:
             job_type.ended(job)
@@ -265,10 +293,10 @@ def requeue(job: Job, *, even_done: bool = False) -> None:
     job.refresh_from_db()
 
 
-def drain_queue(model: type[JobT], execute: Callable[[JobT], object]) -> None:
+def drain_queue(model: type[JobT], execute: Callable[[JobT], object], among: Q | None = None) -> None:
     """What a worker does when nudged: claim and execute the rows of `model` until none waits or it is to stop."""
     try:
-        while not shutdown.is_asked() and (job := claim_next(model)) is not None:
+        while not shutdown.is_asked() and (job := claim_next(model, among)) is not None:
             with context(job=f"{model._meta.model_name}-{job.pk}.{job.attempt}"):
                 work(job, execute)
     except Exception as error:

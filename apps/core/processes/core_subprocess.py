@@ -42,7 +42,7 @@ _KEPT = {
     "VIRTUAL_ENV",
     "SSL_CERT_FILE",
 }
-_KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "OMP_", "MKL_", "TORCH_", "PYTORCH_")
+_KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "GLOO_", "OMP_", "MKL_", "TORCH_", "PYTORCH_")
 _KEPT_HF = {"HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}
 
 
@@ -57,19 +57,25 @@ def environment(source: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def start(
-    module: str, arguments: list[str], *, log: Path, given: Mapping[str, str] | None = None
+    module: str,
+    arguments: list[str],
+    *,
+    log: Path,
+    given: Mapping[str, str] | None = None,
+    with_pipes: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start `python -m module arguments...` in a process group of its own; what it prints goes to the end of `log`.
 
-    given: further variables of its environment.
+    given: further variables of its environment. with_pipes: its standard input and output are pipes, to be closed by
+    the caller.
     """
     with log.open("ab") as out:
         return subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-m", module, *arguments],
             cwd=settings.BASE_DIR,
             env=environment() | dict(given or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
+            stdin=subprocess.PIPE if with_pipes else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if with_pipes else out,
             stderr=out,
             start_new_session=True,
             preexec_fn=dies_with_parent(),

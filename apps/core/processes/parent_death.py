@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -17,10 +18,12 @@ def dies_with_parent(sent: signal.Signals = signal.SIGKILL) -> Callable[[], None
     """
     parent = os.getpid()
 
-    def prepare() -> None:
-        if _libc is not None:
-            _libc.prctl(_PR_SET_PDEATHSIG, int(sent), 0, 0, 0)
-            if os.getppid() != parent:  # it died before the call above
-                os._exit(1)
+    return partial(die_with, parent, sent)
 
-    return prepare
+
+def die_with(parent: int, sent: signal.Signals = signal.SIGKILL) -> None:
+    """In the child: as `dies_with_parent`. parent: its process id."""
+    if _libc is not None:
+        _libc.prctl(_PR_SET_PDEATHSIG, int(sent), 0, 0, 0)
+        if os.getppid() != parent:  # it died before the call above
+            os._exit(1)

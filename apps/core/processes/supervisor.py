@@ -28,6 +28,7 @@ from apps.core.jobs import broker
 from apps.core.processes.child_process import Process
 from apps.core.storage import private_files
 from apps.core.storage.disk_space import require_writable
+from apps.core.storage.store_identity import require_own_store
 
 log = logging.getLogger(__name__)
 
@@ -187,6 +188,7 @@ class Stack:
                 require_known_migrations()
                 self._migrate()
                 broker.prepare()
+                require_own_store(writes=True)
             except Exception as error:
                 is_away = any(is_outage(each) for each in (error, error.__cause__) if each is not None)
                 if attempt == PREPARE_TRIES or not (is_away or isinstance(error, MigrateFailed)):

@@ -8,6 +8,7 @@ shared disk. Nothing else touches the storage.
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -64,6 +65,33 @@ def store_content(content: bytes, name: str) -> str:
     return name
 
 
+def replace_content(content: bytes, name: str) -> str:
+    """Store `content` under `name`: a reader sees what was there before, or all of it. Returns the name."""
+    _check(name)
+    local = _local_path(name)
+    if local is None:
+        return _storage().save(name, ContentFile(content))  # S3 puts it over what is there
+    local.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    scratch = local.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        with scratch.open("xb") as out:
+            out.write(content)
+        scratch.chmod(0o600)
+        scratch.replace(local)
+    finally:
+        scratch.unlink(missing_ok=True)
+    return name
+
+
+def file_names(name: str) -> list[str]:
+    """Of the files directly in the stored folder `name`, sorted; none where there is no such folder."""
+    _check(name)
+    storage, local = _storage(), _local_path(name)
+    if local is not None and not local.is_dir():
+        return []
+    return sorted(each for each in storage.listdir(name)[1] if each and not each.startswith("."))
+
+
 def store_upload(file: "File[bytes]", name: str) -> str:
     """Store what someone sends under `name`, which is new. Returns the name."""
     _check(name)
@@ -74,6 +102,12 @@ def is_stored(name: str) -> bool:
     """Whether there is a file of that name."""
     _check(name)
     return _storage().exists(name)
+
+
+def is_stored_tree(name: str) -> bool:
+    """Whether there is a file of that name, or any below it."""
+    _check(name)
+    return next(_names(name), None) is not None
 
 
 def open_file(name: str) -> BinaryIO:
@@ -117,13 +151,18 @@ def stored_bytes(name: str) -> int:
     return total
 
 
-def kind_of_store() -> str:
-    return type(_storage()).__name__
-
-
 def store_folder() -> Path | None:
     """Where the store is, if it is a folder of this machine."""
     return _local_path("")
+
+
+def store_errors() -> tuple[type[Exception], ...]:
+    """What a store raises that cannot be read or written: a folder's errors, or those of S3."""
+    if store_folder() is not None:
+        return (OSError,)
+    from botocore.exceptions import BotoCoreError, ClientError  # of the extra `s3`
+
+    return (OSError, BotoCoreError, ClientError)
 
 
 def stage(name: str) -> Path:

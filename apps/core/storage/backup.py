@@ -27,10 +27,15 @@ from apps.core.database.migration_state import known_migrations
 from apps.core.distributions import installed_version
 from apps.core.errors import DomainError
 from apps.core.storage import artifacts, backup_archive, encryption, secret_transfer
+from apps.core.storage.store_identity import IDENTITY_FILE
 
 FORMAT = 1
 _PART = 64 * 2**20  # bytes of rows held before they are written
-_LEFT_OUT = {"sessions", "axes", "core"}  # apps: who is signed in, wrong passwords, which processes run
+_LEFT_OUT = {
+    "sessions",
+    "axes",
+    "core",
+}  # apps: who is signed in, wrong passwords, which processes run, which store it is
 # Used links stay used.
 _LEFT_OUT_MODELS = {"accounts.usersession", "accounts.guesscounter", "accounts.accountlink"}
 _MADE_BY_MIGRATE = {"django_content_type", "auth_permission"}
@@ -59,7 +64,7 @@ def backup(path: Path, report: Report = lambda done, note: None, *, passphrase: 
         else:
             left_out += [secret["name"] for secret in carried]
         # After the rows: what they name was stored before they did.
-        names = list(artifacts.all_names())
+        names = [name for name in artifacts.all_names() if name != IDENTITY_FILE]
         for name in names:
             with artifacts.opened(name) as (file, size):
                 out.add(f"{_FILES}{name}", file, size)

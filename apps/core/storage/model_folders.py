@@ -15,6 +15,7 @@ from apps.core.storage.artifacts import store_folder
 SETTING = "TOUCHSTONE_MODEL_DIRS"
 NEEDED = ("config.json", "tokenizer.json")
 WEIGHTS = ".safetensors"
+_INSIDE = ("0_Transformer",)  # where earlier versions of sentence-transformers keep the encoder
 _MOST_FILES = 1000  # of a folder: one that holds more is not the folder of one model
 
 
@@ -74,7 +75,11 @@ def _checked(name: str, folder: Path) -> Path:
         raise _unusable(name, f"holds over {_MOST_FILES} files, so it is not the folder of one model")
     if any(path.is_symlink() and not path.resolve().is_relative_to(folder) for path in files):
         raise _unusable(name, "holds links that lead out of it; copy the files themselves into it")
-    missing = [each for each in NEEDED if not (folder / each).is_file()]
+    missing = [
+        file
+        for file in NEEDED
+        if not any((folder / each).is_file() for each in (file, *(f"{inside}/{file}" for inside in _INSIDE)))
+    ]
     if not any(path.suffix == WEIGHTS for path in files):
         missing.append(f"*{WEIGHTS}")
     if missing:

@@ -25,6 +25,16 @@ def decimal(value: Any, places: int = 2) -> str:
 
 
 @register.filter
+def significant(value: Any) -> str:
+    return _or_empty(value, number_format.significant)
+
+
+@register.filter
+def duration(seconds: Any) -> str:
+    return _or_empty(seconds, number_format.duration)
+
+
+@register.filter
 def percent_interval(interval: Any) -> str:
     return _or_empty(interval, number_format.percent_interval)
 

@@ -6,9 +6,11 @@ keys. So the lines that show a difference come first, one for each.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+LeftOut = Counter[str]  # reason to number of records or images
 Row = dict[str, Any]
 Path = tuple[str, ...]
 _ITEM = "[]"  # in a path: any element of a list
@@ -41,13 +43,16 @@ class ColumnTypes:
         return is_new
 
 
-def json_lines(rows: Callable[[], Iterator[Row]]) -> Iterator[str]:
-    """A JSON line for each row, those that tell types first. rows: read twice, so that none is kept in memory."""
+def json_lines(rows: Callable[[LeftOut], Iterator[Row]], left_out: LeftOut) -> Iterator[str]:
+    """A JSON line for each row, those that tell types first. rows: read twice, so that none is kept in memory.
+
+    What rows leave out is counted once, before the first line.
+    """
     types = ColumnTypes()
-    leading = [number for number, row in enumerate(rows()) if types.add(row)]
+    leading = [number for number, row in enumerate(rows(left_out)) if types.add(row)]
     first = set(leading)
-    yield from (_line(row) for number, row in _until(rows(), leading) if number in first)
-    yield from (_line(row) for number, row in enumerate(rows()) if number not in first)
+    yield from (json_line(row) for number, row in _until(rows(Counter()), leading) if number in first)
+    yield from (json_line(row) for number, row in enumerate(rows(Counter())) if number not in first)
 
 
 def _until(rows: Iterator[Row], numbers: list[int]) -> Iterator[tuple[int, Row]]:
@@ -59,5 +64,5 @@ def _until(rows: Iterator[Row], numbers: list[int]) -> Iterator[tuple[int, Row]]
         yield number, row
 
 
-def _line(row: Row) -> str:
+def json_line(row: Row) -> str:
     return json.dumps(row, ensure_ascii=False) + "\n"

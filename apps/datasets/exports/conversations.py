@@ -5,23 +5,23 @@ raise; arguments as text are quoted once more by most of them.
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
 
 from apps.annotation.feedback.frozen_records import FIELD, record_text
+from apps.datasets.exports.columns import LeftOut
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import read_dataset_records
 from apps.trajectories.attachments import restore_attachments
 from workers.schema import ObservationResult, Part, PreferenceRecord, Step, Trajectory
 from workers.schema.atif_model import ARGUMENTS_TEXT
-from workers.schema.records import KIND_OF, FeedbackRecord
+from workers.schema.records import KIND_OF, FeedbackRecord, record_trajectories
 from workers.schema.tool_results import call_places
 
 Message = dict[str, Any]
-LeftOut = Counter[str]  # reason to number of records or images
+NUMERIC = "records of numeric trajectories, which have no text"
 # Llama 2 (arXiv 2307.09288), table 27, small margins: slightly better, better, significantly better.
 MARGINS = {1: 1 / 3, 2: 2 / 3, 3: 1.0}
 _LOADABLE = ("data:", "http://", "https://")  # sources of images that others can open
@@ -32,7 +32,7 @@ def decided_pairs(
 ) -> Iterator[PreferenceRecord]:
     """Comparisons with a chosen side, judged overall; the others are counted in `left_out`."""
     for record in read_dataset_records(dataset_version, split):
-        reason = undecided(record)
+        reason = undecided(record) or numeric(record)
         if reason is None and isinstance(record, PreferenceRecord):
             yield record
         elif reason is not None:
@@ -46,6 +46,18 @@ def undecided(record: FeedbackRecord) -> str | None:
     if record.criterion is not None:
         return "comparisons by one criterion"
     return {"tie": "ties", "both_bad": "both bad"}.get(record.choice)
+
+
+def numeric(record: FeedbackRecord) -> str | None:
+    """Why a record has nothing to read: a trajectory of it is made of numbers alone."""
+    return NUMERIC if any(map(is_numeric, record_trajectories(record))) else None
+
+
+def is_numeric(trajectory: Trajectory) -> bool:
+    """Whether its steps have numbers, and none of them a message, a call or an observation."""
+    return any(step.features is not None for step in trajectory.steps) and not any(
+        step.message or step.reasoning or step.tool_calls or step.observation for step in trajectory.steps
+    )
 
 
 def with_images(dataset_version: DatasetVersion, record: PreferenceRecord) -> PreferenceRecord:
@@ -101,17 +113,23 @@ def _definition(tool: Any) -> dict[str, Any] | None:
 
 def conversation_messages(trajectory: Trajectory) -> list[Message]:
     """The messages that a policy was shown and wrote. A content with an image is a list of parts, else it is text."""
-    return [message for step in trajectory.steps for message in _step_messages(step)]
+    return [message for step in trajectory.steps for message in step_messages(step)]
+
+
+def step_messages(step: Step) -> list[Message]:
+    """The messages of a step: that of the agent with its calls, then the result of each."""
+    return list(_step_messages(step))
 
 
 def _step_messages(step: Step) -> Iterator[Message]:
     if step.source == "environment":
         yield from ({"role": "user", "content": _content(result.content)} for result in step.observation)
         return
+    name = {"name": step.speaker} if step.speaker else {}
     if step.source != "agent":
-        yield {"role": step.source, "content": _content(step.message)}
+        yield {"role": step.source} | name | {"content": _content(step.message)}
         return
-    message: Message = {"role": "assistant", "content": _content(step.message)}
+    message: Message = {"role": "assistant"} | name | {"content": _content(step.message)}
     if step.reasoning:
         message["reasoning_content"] = step.reasoning
     if step.tool_calls:
@@ -246,10 +264,16 @@ def as_text(messages: list[Message]) -> str:
     """Plain text: one message as it is, several with their roles; reasoning in <think>, calls as `name(arguments)`."""
     if len(messages) == 1 and messages[0].keys() == {"role", "content"}:
         return content_text(messages[0]["content"])
-    return "\n\n".join(f"{message['role']}: {_message_text(message)}" for message in messages)
+    return "\n\n".join(f"{_who(message)}: {message_text(message)}" for message in messages)
 
 
-def _message_text(message: Message) -> str:
+def _who(message: Message) -> str:
+    """The role, with who spoke where several share it."""
+    name = message.get("name") if message["role"] != "tool" else None
+    return f"{message['role']} ({name})" if name else str(message["role"])
+
+
+def message_text(message: Message) -> str:
     reasoning = message.get("reasoning_content")
     thought = f"<think>\n{reasoning}\n</think>" if reasoning else ""
     calls = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from apps.datasets.exports.conversations import LeftOut
+from apps.datasets.exports.columns import LeftOut
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.datasets.splits import SPLITS

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from apps.datasets.exports.columns import json_lines
+from apps.datasets.exports.columns import LeftOut, json_lines
 from apps.datasets.exports.conversations import (
-    LeftOut,
     Message,
     asked,
     chosen_and_rejected,
@@ -26,6 +25,7 @@ from apps.datasets.exports.conversations import (
     with_images,
     without_images,
 )
+from apps.datasets.exports.pairs import ALIKE
 from apps.datasets.models import DatasetVersion
 from workers.schema import PreferenceRecord
 
@@ -36,12 +36,11 @@ def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut
         for record in decided_pairs(dataset_version, split, Counter())
     )
 
-    def rows() -> Iterator[dict[str, Any]]:
-        left_out.clear()
+    def rows(left_out: LeftOut) -> Iterator[dict[str, Any]]:
         for record in decided_pairs(dataset_version, split, left_out):
             yield from _rows(dataset_version, record, some_images, left_out)
 
-    return json_lines(rows)
+    return json_lines(rows, left_out)
 
 
 def _rows(
@@ -52,7 +51,7 @@ def _rows(
     prompt, first, second = _sides(restored)
     chosen, rejected = without_images(first, left_out), without_images(second, left_out)
     if chosen == rejected:
-        left_out["pairs whose sides are written alike"] += 1
+        left_out[ALIKE] += 1
         return
     count_named_media(left_out, restored.a, restored.b)
     messages, images = prompt_images(prompt, left_out, parts=some_images)

@@ -7,11 +7,12 @@ neutral steps are right, bad ones are wrong. A row ends at the first unlabelled 
 right or wrong. Where only the first error was marked, the steps before it are right, and it is the last one.
 """
 
-import json
 from collections.abc import Iterator
+from typing import Any
 
 from apps.annotation.feedback.frozen_records import FIELD, record_text
-from apps.datasets.exports.conversations import LeftOut, Message, as_text, count_named_media, prompt_and_rest
+from apps.datasets.exports.columns import LeftOut, json_lines
+from apps.datasets.exports.conversations import Message, as_text, count_named_media, numeric, prompt_and_rest
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import read_dataset_records
 from workers.schema import StepLabelRecord
@@ -19,9 +20,16 @@ from workers.schema.records import KIND_OF
 
 
 def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut) -> Iterator[str]:
+    return json_lines(lambda counted: _rows(dataset_version, split, counted), left_out)
+
+
+def _rows(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut) -> Iterator[dict[str, Any]]:
     for record in read_dataset_records(dataset_version, split):
         if not isinstance(record, StepLabelRecord):
             left_out[f"{KIND_OF[type(record)]} records"] += 1
+            continue
+        if (reason := numeric(record)) is not None:
+            left_out[reason] += 1
             continue
         labels = step_correctness(record)
         if not labels:
@@ -32,14 +40,13 @@ def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut
         steps = _steps(record)
         prompt, _ = prompt_and_rest(record.trajectory)
         count_named_media(left_out, record.trajectory)
-        row = {
+        yield {
             "prompt": as_text(prompt),
             "completions": steps[: len(labels)],
             "labels": labels[: len(steps)],
             "origin": record.origin,
             FIELD: record_text(record),
         }
-        yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def step_correctness(record: StepLabelRecord) -> list[bool]:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from apps.annotation.feedback.frozen_records import FIELD, record_text
-from apps.datasets.exports.columns import json_lines
+from apps.datasets.exports.columns import LeftOut, json_lines
 from apps.datasets.exports.conversations import (
-    LeftOut,
     count_named_media,
     has_images,
+    numeric,
     prompt_and_rest,
     prompt_images,
     tools_field,
@@ -35,12 +35,11 @@ Labelled = tuple[Trajectory, bool, Origin, str]  # and the record
 def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut) -> Iterator[str]:
     some_images = any(
         has_images(prompt_and_rest(_restored(dataset_version, trajectory))[0])
-        for trajectory, *_ in _labelled(dataset_version, split, Counter())
+        for trajectory, *_ in labelled_trajectories(dataset_version, split, Counter())
     )
 
-    def rows() -> Iterator[dict[str, Any]]:
-        left_out.clear()
-        for trajectory, label, origin, text in _labelled(dataset_version, split, left_out):
+    def rows(left_out: LeftOut) -> Iterator[dict[str, Any]]:
+        for trajectory, label, origin, text in labelled_trajectories(dataset_version, split, left_out):
             restored = _restored(dataset_version, trajectory)
             prompt, rest = prompt_and_rest(restored)
             count_named_media(left_out, restored)
@@ -49,12 +48,17 @@ def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut
             row |= {"label": label, "origin": origin, FIELD: text} | tools_field(trajectory)
             yield row | ({"images": images} if some_images else {})
 
-    return json_lines(rows)
+    return json_lines(rows, left_out)
 
 
-def _labelled(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut) -> Iterator[Labelled]:
+def labelled_trajectories(
+    dataset_version: DatasetVersion, split: str | None, left_out: LeftOut
+) -> Iterator[Labelled]:
+    """Trajectory, whether it is good, origin, and the record; the others are counted in `left_out`."""
     for record in read_dataset_records(dataset_version, split):
-        if isinstance(record, RatingRecord):
+        if (reason := numeric(record)) is not None and isinstance(record, RatingRecord | PreferenceRecord):
+            left_out[reason] += 1
+        elif isinstance(record, RatingRecord):
             label = _thumb(record)
             if label is None:
                 left_out["ratings in the middle of their scale"] += 1
@@ -76,10 +80,10 @@ def _labelled(dataset_version: DatasetVersion, split: str | None, left_out: Left
                 record_text(record, this=1),
             )
         else:
-            reason = (
+            left_out_because = (
                 "ties" if record.choice == "tie" else "comparisons by one criterion, or of equal contents"
             )
-            left_out[reason] += 1
+            left_out[left_out_because] += 1
 
 
 def _restored(dataset_version: DatasetVersion, trajectory: Trajectory) -> Trajectory:

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from apps.accounts.models import User
+from apps.accounts.actors import Actor, person_of
 from apps.accounts.services import record_audit
 from apps.annotation.models import Assignment, Campaign, Item
 from apps.core.errors import Conflict, DomainError
@@ -30,7 +30,7 @@ def start_judge_run(
     prompt: int | None = None,
     max_items: int | None = None,
     saves_annotations: bool = False,
-    by: User | None = None,
+    by: Actor = None,
 ) -> JudgeRun:
     """Queue a run over a campaign's items, those that annotators answered first.
 
@@ -55,7 +55,7 @@ def start_judge_run(
 
 @transaction.atomic
 def start_test_run(
-    *, judge: Judge, trajectories: Sequence[Trajectory], prompt: int | None = None, by: User | None = None
+    *, judge: Judge, trajectories: Sequence[Trajectory], prompt: int | None = None, by: Actor = None
 ) -> JudgeRun:
     """Queue a run over up to three trajectories, or, where the judge compares, pairs of neighbours of one task."""
     judge_run = _new_run(judge, None, prompt, None, by)
@@ -103,7 +103,7 @@ def retry_failed(*, judge_run: JudgeRun) -> None:
 
 
 @transaction.atomic
-def save_as_annotations(*, judge_run: JudgeRun, by: User | None) -> None:
+def save_as_annotations(*, judge_run: JudgeRun, by: Actor) -> None:
     """Have a worker save the results as annotations of the campaign. Raises Conflict where there are none."""
     locked = (
         JudgeRun.objects.select_for_update(of=("self",))
@@ -129,7 +129,7 @@ def save_as_annotations(*, judge_run: JudgeRun, by: User | None) -> None:
 
 
 def _new_run(
-    judge: Judge, campaign: Campaign | None, prompt: int | None, max_items: int | None, by: User | None
+    judge: Judge, campaign: Campaign | None, prompt: int | None, max_items: int | None, by: Actor
 ) -> JudgeRun:
     _require_connection(judge)
     prompt = judge.prompt if prompt is None else prompt
@@ -138,7 +138,9 @@ def _new_run(
         raise DomainError(
             "The number of items must be 1 or more. Leave it empty for all items.", pointer="/max_items"
         )
-    return JudgeRun(judge=judge, campaign=campaign, prompt=prompt, max_items=max_items, created_by=by)
+    return JudgeRun(
+        judge=judge, campaign=campaign, prompt=prompt, max_items=max_items, created_by=person_of(by)
+    )
 
 
 def _require_connection(judge: Judge) -> None:
@@ -149,7 +151,7 @@ def _require_connection(judge: Judge) -> None:
 
 
 def _queue_run(judge_run: JudgeRun, results: Sequence[JudgeResult]) -> JudgeRun:
-    judge_run.progress = {"done": 0, "total": len(results), "note": "Waiting for a worker"}
+    judge_run.progress = {"done": 0, "total": len(results)}
     judge_run.save()
     for result in results:
         result.judge_run = judge_run

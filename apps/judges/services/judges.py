@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import ProtectedError
 
-from apps.accounts.models import Project, User
+from apps.accounts.actors import Actor, person_of
+from apps.accounts.models import Project
 from apps.accounts.services import record_audit
 from apps.core.errors import Conflict, DomainError
 from apps.judges.models import Judge
@@ -33,7 +34,7 @@ class JudgeSpec:
 
 
 @transaction.atomic
-def create_judge(*, project: Project, spec: JudgeSpec, by: User | None) -> Judge:
+def create_judge(*, project: Project, spec: JudgeSpec, by: Actor) -> Judge:
     """Raises DomainError for a spec that is not valid, Conflict for a name that is taken."""
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     name = " ".join(spec.name.split())
@@ -51,14 +52,14 @@ def create_judge(*, project: Project, spec: JudgeSpec, by: User | None) -> Judge
         guidelines=spec.guidelines.strip(),
         samples=spec.samples,
         prompt=spec.prompt,
-        created_by=by,
+        created_by=person_of(by),
     )
     record_audit(project=project, actor=by, verb="judge.added", target=name, data={"mode": spec.mode})
     return judge
 
 
 @transaction.atomic
-def delete_judge(*, judge: Judge, by: User | None) -> None:
+def delete_judge(*, judge: Judge, by: Actor) -> None:
     """Its runs are deleted too. Annotations that were saved from them stay, under the judge's name.
 
     Raises Conflict where an endpoint uses it.
@@ -103,6 +104,14 @@ def _check_spec(project: Project, spec: JudgeSpec) -> None:
         spec.rubric is not None and spec.rubric.project_id != project.pk
     ):
         raise DomainError("The LLM connection and the rubric must be of the judge's project.", status=404)
+    criteria = () if spec.rubric is None else spec.rubric.criteria.order_by("pk")
+    without_scale = next((criterion for criterion in criteria if not criterion.has_scale), None)
+    if without_scale is not None:
+        raise DomainError(
+            f"A judge answers on scales, and “{without_scale}” of {spec.rubric} has categories. Choose a rubric "
+            "whose criteria all have scales.",
+            pointer="/rubric",
+        )
     if not 1 <= spec.samples <= MAX_SAMPLES:
         raise DomainError(f"The number of samples must be from 1 to {MAX_SAMPLES}.", pointer="/samples")
     check_prompt(spec.prompt)

@@ -5,7 +5,8 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from apps.accounts.models import Project, User
+from apps.accounts.actors import Actor, person_of
+from apps.accounts.models import Project
 from apps.accounts.services import record_audit
 from apps.annotation.models import Campaign, Comment
 from apps.core.errors import DomainError
@@ -29,7 +30,7 @@ def start_induction(
     campaign: Campaign | None = None,
     llm_connection: LLMConnection | None = None,
     seed: int = 0,
-    by: User | None = None,
+    by: Actor = None,
 ) -> Induction:
     """Queue an induction. llm_connection: None for the embedded engine.
 
@@ -51,7 +52,7 @@ def start_induction(
             llm_connection=llm_connection,
             seed=seed,
             previous=previous,
-            created_by=by,
+            created_by=person_of(by),
         )
     )
     record_audit(project=project, actor=by, verb="metrics.induced", target=str(induction), data={})

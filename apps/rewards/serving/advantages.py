@@ -9,6 +9,12 @@ from touchstone_client import ESTIMATORS, Rollout, advantages
 from touchstone_client.advantages import STEP_ESTIMATORS, InvalidOption, UncalibratedSteps
 
 from apps.rewards.serving.problems import Problem
+from apps.rewards.serving.request_keys import (
+    ADVANTAGES_KEYS,
+    ALLOW_UNCALIBRATED,
+    OPTIONS,
+    SCORED_KEYS,
+)
 from apps.rewards.serving.requests import (
     ScoreRequest,
     check_keys,
@@ -27,10 +33,6 @@ from workers.schema.rendered_items import parse_scored_item
 from workers.text.segments import segments
 
 Json = dict[str, Any]
-KEYS = ("groups", "estimator", "options", "version", "run", "policy_version")
-_OWN = ("reward", "steps", "states", "stratum", "flags")
-ALLOW_UNCALIBRATED = "uncalibrated_steps"
-OPTIONS = ("scale", "eps", "omega", "gamma", "alpha", ALLOW_UNCALIBRATED)
 LEARNT_STEPS = (
     "grpo_process standardises step rewards over all steps of a group and adds them up, so that longer roll-outs and "
     "errors of a learnt model gain most. With learnt step rewards it lowered the true reward in our experiments; use "
@@ -60,7 +62,7 @@ def parse_advantages(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     already. Both may have "states" and "stratum".
     """
     document = read_document(body)
-    check_keys(document, KEYS)
+    check_keys(document, ADVANTAGES_KEYS)
     estimator = document.get("estimator", "grpo")
     if not isinstance(estimator, str) or estimator not in ESTIMATORS:
         raise InvalidRecord(
@@ -127,7 +129,7 @@ def _entry(raw: Any, at: str, items: list[ScoreInput], places: list[str]) -> Rol
     if stratum is not None and not isinstance(stratum, str | int | float):
         raise InvalidRecord("a stratum must be a text or a number.", pointer=f"{at}/stratum")
     if "reward" in raw:
-        check_keys(raw, _OWN, at)
+        check_keys(raw, SCORED_KEYS, at)
         reward = finite(raw["reward"], pointer=f"{at}/reward")
         if reward is None:
             raise InvalidRecord("expected a number, got null.", pointer=f"{at}/reward")

@@ -24,7 +24,7 @@ from apps.rewards import routes
 from apps.rewards.serving import handlers
 from apps.rewards.serving.context import RequestContext
 from apps.rewards.serving.deployments import Load
-from apps.rewards.serving.openapi import document
+from apps.rewards.serving.openapi import JSON_TYPE, document_text
 from apps.rewards.serving.probes import PROBES
 from apps.rewards.serving.problems import problem_response
 from apps.rewards.serving.prometheus_metrics import MEDIA_TYPE
@@ -41,6 +41,7 @@ def make_application(load: Load) -> Starlette:
             app.state.service = state
             yield
 
+    document_text()  # made before the first request: it takes a moment
     application = Starlette(
         routes=_routes(),
         lifespan=lifespan,
@@ -76,6 +77,8 @@ def _routes() -> list[BaseRoute]:
     return [
         *public,
         Route(routes.DRY_RUN, handlers.try_spec, methods=["POST"]),
+        Route(routes.SERVERS, handlers.servers, methods=["GET"]),
+        Route(routes.EMBED, handlers.embed_texts, methods=["POST"]),
         Route(routes.HEALTH, _healthz, methods=["GET"]),
         Route(routes.READY, _readyz, methods=["GET"]),
         Route(routes.METRICS, _metrics, methods=["GET"]),
@@ -87,11 +90,11 @@ async def _healthz(request: Request) -> Response:
 
 
 async def _readyz(request: Request) -> Response:
-    """Counts only: the names of endpoints are their projects' business."""
+    """Counts only: the names of endpoints are their projects' business. 503 also where no model can be loaded."""
     state: ServiceState = request.app.state.service
     deployments = list(state.deployments.by_key.values())
     document: dict[str, Any] = {
-        "status": "ready" if state.is_ready else "starting",
+        "status": state.status,
         "database": _database_state(state),
         "endpoints": {
             "served": sum(deployment.version is not None for deployment in deployments),
@@ -109,7 +112,7 @@ def _database_state(state: ServiceState) -> str:
 
 
 async def _openapi(request: Request) -> Response:
-    return JSONResponse(document())
+    return Response(document_text(), media_type=JSON_TYPE)
 
 
 async def _metrics(request: Request) -> Response:

@@ -20,6 +20,7 @@ def describe_deployment(deployment: Deployment) -> dict[str, Any]:
         "switched_off_reason": info.reason,
         "release": (release := _release(deployment)),
         "trial": release,  # the older key
+        "standby": _standby(deployment),
         **(_nothing() if version is None else _version(version)),
     }
 
@@ -34,6 +35,21 @@ def _release(deployment: Deployment) -> dict[str, Any] | None:
         "wanted": release.revision.number,
         "stage": release.stage,
         "share": release.share,
+        "failure": None if failure is None else {"version": failure.number, "detail": failure.detail},
+    }
+
+
+def _standby(deployment: Deployment) -> dict[str, Any] | None:
+    """version: of the standby revision once it is loaded and warm here, else null."""
+    slot, wanted = deployment.standby, deployment.info.standby
+    if wanted is None:
+        return None
+    held = next((each for each in (slot, deployment.candidate) if each.version and each.is_current), None)
+    is_warm = held is not None and held.version is not None and held.version.number == wanted.number
+    failure = slot.failure
+    return {
+        "version": wanted.number if is_warm else None,
+        "wanted": wanted.number,
         "failure": None if failure is None else {"version": failure.number, "detail": failure.detail},
     }
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -13,11 +13,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from apps.core.errors import DomainError
+from apps.core.http.parameter_names import LONGEST_NAME, unknown_parameter_message
+from apps.rewards.serving.access import INTERNAL
 from apps.rewards.serving.advantages import advantages_reply, parse_advantages
 from apps.rewards.serving.deployments import Target
 from apps.rewards.serving.describe import describe_deployment
 from apps.rewards.serving.dry_run import dry_run
-from apps.rewards.serving.problems import status_of
+from apps.rewards.serving.problems import Problem, status_of
+from apps.rewards.serving.query_embeddings import embed_queries
+from apps.rewards.serving.request_keys import QUERY_PARAMETERS
 from apps.rewards.serving.request_log import RequestLog
 from apps.rewards.serving.requests import ScoreRequest, parse_score, version_text
 from apps.rewards.serving.response import ScoreResponse
@@ -73,6 +77,22 @@ async def try_spec(request: Request) -> Response:
     return _json({"results": results})
 
 
+async def embed_texts(request: Request) -> Response:
+    state = _state(request)
+    return _json({"vectors": await embed_queries(request, state, await state.access.admit(request))})
+
+
+async def servers(request: Request) -> Response:
+    """For the web process: the servers of the project, and the state of their replicas as this process sees it."""
+    state = _state(request)
+    caller = await state.access.admit(request)
+    if caller.name != INTERNAL:
+        raise Problem(f"There is no {request.url.path} here.", status=404)
+    registry = state.access.registry
+    named = set() if registry is None else registry.servers_named_by(caller.project)
+    return _json({"servers": state.servers.states(caller.project, named)})
+
+
 def flags_header(flags: Sequence[str]) -> str:
     """Some are named by fields that callers send: what has no room is `(others)`."""
     text = ",".join(flags)
@@ -97,6 +117,7 @@ def wired(wire: Wire) -> Handler:
 async def describe(request: Request) -> Response:
     access = _state(request).access
     caller = await access.admit(request)
+    _refuse_unknown_parameters(request, ())
     return _json(describe_deployment(await access.deployment(caller, request.path_params["endpoint"])))
 
 
@@ -112,6 +133,8 @@ async def _respond(request: Request, parse: Parse, *, query_key: bool = False) -
     """
     started, state = time.perf_counter(), _state(request)
     caller = await state.access.admit(request, query_key=query_key)
+    if not query_key:  # clients of trainers send parameters of their own servers
+        _refuse_unknown_parameters(request, QUERY_PARAMETERS)
     log = RequestLog(request, started, state.usage, state.metrics, caller)
     parsers = state.intake.parsers(caller)
     name = request.path_params.get("endpoint")
@@ -140,8 +163,16 @@ async def _respond(request: Request, parse: Parse, *, query_key: bool = False) -
     if (run := response.request.tags.run) is not None:
         key = (target.deployment.info.pk, run)
         response.version_before = await state.run_versions.change(key, response.version)
+    target.deployment.remember(response.sent_items, [score.tokens for score in response.scores])
     state.shadow.offer(target.deployment, response, caller)
     return response
+
+
+def _refuse_unknown_parameters(request: Request, known: Collection[str]) -> None:
+    unknown = next((name for name in request.query_params if name not in known), None)
+    if unknown is not None:
+        detail = unknown_parameter_message(unknown, known)
+        raise Problem(detail, status=422, parameter=unknown[:LONGEST_NAME])
 
 
 def _pinned(asked: ScoreRequest, request: Request) -> ScoreRequest:

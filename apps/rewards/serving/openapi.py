@@ -1,27 +1,29 @@
-"""The OpenAPI document of the reward API, at /api/v1/rewards/openapi.json."""
+"""The reward API in OpenAPI documents: its own at /api/v1/rewards/openapi.json, and the one of the whole installation,
+which the web process makes. So nothing here imports what scoring needs."""
 
+import json
+from functools import cache
 from typing import Any
 
-from touchstone_client import ESTIMATORS
+from pydantic import TypeAdapter
 
-from apps.rewards.serving.advantages import OPTIONS
-from apps.rewards.serving.probes import PROBES, SUMMARIES
-from apps.rewards.serving.requests import LONGEST_CRITERION, MOST_CRITERIA
-from apps.rewards.serving.wire import WIRES
-from workers.schema.jsonschemas import ITEM
+from apps.core.http.problem_schema import problem_response
+from apps.rewards import routes
+from apps.rewards.item_schemas import Json, list_schema, object_schema
+from apps.rewards.serving.score_schemas import REF, score_schemas
+from apps.rewards.serving.wire_schemas import WIRE_SCHEMAS
 
-Json = dict[str, Any]
-JSON_TYPE, PROBLEM_TYPE = "application/json", "application/problem+json"
-_REF = "#/components/schemas/"
-_LABEL = {
-    "anyOf": [
-        {"type": "string", "pattern": r"^[^\x00-\x1f\x7f]{1,200}$"},
-        {"type": "integer"},
-        {"type": "null"},
-    ]
+JSON_TYPE = "application/json"
+KEY, QUERY_KEY = "key", "query"  # names of security schemes
+SECURITY_SCHEMES: Json = {
+    KEY: {"type": "http", "scheme": "bearer"},
+    QUERY_KEY: {"type": "apiKey", "in": "query", "name": "key", "description": "for clients without headers"},
 }
-_NUMBER: Json = {"type": "number"}
-_COUNT: Json = {"type": "integer", "minimum": 0}
+TAGS: list[Json] = [
+    {"name": "rewards", "description": "Answered by the `rewards` process."},
+    {"name": "trainers", "description": "Protocols of trainers; unknown keys and parameters are ignored."},
+]
+_BASE = "/api/v1/rewards/{endpoint}"
 _REFUSALS = {
     "400": "the body is not JSON",
     "401": "no key, or one that is revoked or expired",
@@ -30,227 +32,166 @@ _REFUSALS = {
     "408": "the body did not arrive in time",
     "409": "`version` is not served",
     "413": "the body is over a limit, has over 32 inputs with reasons, or one that is too long and may not be cut",
-    "422": "an invalid value, named by `pointer`; or a judge cannot score the input",
+    "422": "an invalid value, named by `pointer` or `parameter`; or a judge cannot score the input",
     "429": "the queue is full, or a judge is rate-limited; see Retry-After",
     "502": "a verifier or judge of the endpoint gave an invalid reply; see Retry-After",
     "503": "switched off, not loaded yet, or a verifier or judge cannot be called; see Retry-After where there is one",
 }
+_CALLS = (
+    ("score", "Rewards of inputs, in order", "ScoreRequest", "Scores"),
+    ("compare", "Probability that the first of two inputs is better", "CompareRequest", "Comparison"),
+    ("rank", "Order of several inputs, best first", "ScoreRequest", "Ranking"),
+    ("critique", "Rewards of inputs, with critiques by component", "ScoreRequest", "Critiques"),
+    ("advantages", "Advantages of groups of roll-outs", "AdvantagesRequest", "Advantages"),
+)
+_PROBES = {
+    "health": ("Whether the service is ready", "Health"),
+    "v1/models": ("The endpoints of the key's project", "ModelList"),
+    "info": ("An endpoint, or the endpoints of the key's project", "ServerInfo"),
+}
+_TEXT: Json = {"type": "string"}
+
+
+@cache
+def document_text() -> bytes:
+    """The document as it is sent: made once, since anyone may ask for it."""
+    return json.dumps(document()).encode()
 
 
 def document() -> Json:
-    base = "/api/v1/rewards/{endpoint}"
-    described = "What is deployed: version, spec, reward statistics, template fingerprint"
-    paths: Json = {
-        f"{base}/score": {"post": _operation("Rewards of inputs, in order", "ScoreRequest", "Scores")},
-        f"{base}/compare": {
-            "post": _operation(
-                "Probability that the first of two inputs is better", "CompareRequest", "Comparison"
-            )
-        },
-        f"{base}/rank": {
-            "post": _operation("Order of several inputs, best first", "ScoreRequest", "Ranking")
-        },
-        f"{base}/critique": {
-            "post": _operation("Rewards of inputs, with critiques by component", "ScoreRequest", "Critiques")
-        },
-        f"{base}/advantages": {
-            "post": _operation("Advantages of groups of roll-outs", "AdvantagesRequest", "Advantages")
-        },
-        f"{base}/": {"get": _operation(described, None, "Deployment")},
-    }
-    for wire in WIRES:
-        operation = _operation(wire.summary, None, None, query_key=True)
-        operation["requestBody"] = _body({"type": "object", "required": list(wire.required)})
-        paths[wire.path] = {method.lower(): operation for method in wire.methods}
-    for path, handler in PROBES.items():
-        paths[path] = {"get": _operation(SUMMARIES[handler], None, None, query_key=True)}
-    for path, operations in paths.items():
-        if "{endpoint}" in path:
-            named = {
-                "name": "endpoint",
-                "in": "path",
-                "required": True,
-                "schema": {"type": "string", "minLength": 1},
-            }
-            for operation in operations.values():
-                operation["parameters"] = [named, *operation.get("parameters", [])]
+    """Of the reward service alone."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Touchstone rewards", "version": "1"},
-        "paths": paths,
-        "security": [{"key": []}],
-        "components": {
-            "schemas": _schemas(),
-            "securitySchemes": {
-                "key": {"type": "http", "scheme": "bearer"},
-                "query": {"type": "apiKey", "in": "query", "name": "key"},
-            },
-        },
+        "paths": reward_paths(),
+        "tags": TAGS,
+        "components": {"schemas": reward_components(), "securitySchemes": SECURITY_SCHEMES},
     }
 
 
-def _operation(summary: str, asks: str | None, answers: str | None, *, query_key: bool = False) -> Json:
-    schema = {"$ref": _REF + answers} if answers else {}
-    answered = {"description": "OK", "content": {JSON_TYPE: {"schema": schema}}}
-    problem = {"schema": {"$ref": f"{_REF}Problem"}}
+def reward_paths() -> Json:
+    """Every public path of the service but that of its document."""
+    paths: Json = {}
+    for call, summary, asked, answered in _CALLS:
+        paths[f"{_BASE}/{call}"] = {"post": _operation(call, summary, _ref(asked), _ref(answered))}
+    described = "What is deployed: version, spec, reward statistics, template fingerprint"
+    paths[f"{_BASE}/"] = {"get": _operation("get_deployment", described, None, _ref("Deployment"))}
+    paths[_BASE] = {"get": _operation("get_deployment_without_slash", described, None, _ref("Deployment"))}
+    schemas, _ = _wire_schemas()
+    for route in routes.COMPAT:
+        wire = WIRE_SCHEMAS[route.path]
+        request, answer = (schemas[route.path, part] for part in ("request", "reply"))
+        paths[route.path] = {
+            method.lower(): _operation(
+                wire.name if method == "POST" else f"{wire.name}_{method.lower()}",
+                wire.summary,
+                request,
+                answer,
+                is_compat=True,
+            )
+            for method in route.methods
+        }
+    for route in routes.PROBES:
+        paths[route.path] = {"get": _probe(route.path)}
+    return {path: _with_endpoint(path, operations) for path, operations in paths.items()}
+
+
+def reward_components() -> dict[str, Json]:
+    _, wires = _wire_schemas()
+    label = object_schema(
+        {},
+        {
+            "id2label": {"type": "object", "additionalProperties": _TEXT},
+            "label2id": {"type": "object", "additionalProperties": {"type": "integer"}},
+        },
+    )
+    info = object_schema(
+        {
+            "model_id": _TEXT,
+            "model_sha": {"type": ["string", "null"]},
+            "model_type": object_schema({"classifier": label}),
+            "version": _TEXT,
+        }
+    )
+    model = object_schema({"id": _TEXT, "object": _TEXT, "created": {"type": "integer"}, "owned_by": _TEXT})
+    return score_schemas() | wires | {
+        "Health": object_schema({}) | {"description": "an empty object"},
+        "ModelList": object_schema({"object": _TEXT, "data": list_schema(model)}),
+        "EndpointInfo": info,
+        "ServerInfo": {"anyOf": [_ref("EndpointInfo"), object_schema({"models": list_schema(_ref("EndpointInfo"))})]},
+    }  # fmt: skip
+
+
+@cache
+def _wire_schemas() -> tuple[dict[tuple[str, str], Json], dict[str, Json]]:
+    """The schema of each request and reply by path, and the components that they name."""
+    adapters = [
+        ((path, part), "validation" if part == "request" else "serialization", TypeAdapter(type_))
+        for path, wire in WIRE_SCHEMAS.items()
+        for part, type_ in (("request", wire.request), ("reply", wire.reply))
+    ]
+    found, definitions = TypeAdapter.json_schemas(adapters, ref_template=REF + "{model}")  # type: ignore[arg-type]
+    schemas = {key: schema for (key, _), schema in found.items()}
+    return schemas, definitions["$defs"]
+
+
+def _ref(name: str) -> Json:
+    return {"$ref": REF + name}
+
+
+def _operation(
+    name: str, summary: str, request: Json | None, answer: Json, *, is_compat: bool = False
+) -> Json:
+    answered = {"description": "OK", "content": {JSON_TYPE: {"schema": answer}}}
+    refusals = {status: problem_response(why) for status, why in _REFUSALS.items()}
     operation: Json = {
+        "operationId": name,
         "summary": summary,
-        "responses": {"200": answered}
-        | {
-            status: {"description": why, "content": {PROBLEM_TYPE: problem}}
-            for status, why in _REFUSALS.items()
-        },
+        "tags": ["trainers" if is_compat else "rewards"],
+        "parameters": [_VERSION],
+        "responses": {"200": answered, **refusals},
+        "security": [{KEY: ["reward"]}, *([{QUERY_KEY: ["reward"]}] if is_compat else [])],
     }
-    if asks:
-        operation["requestBody"] = _body({"$ref": _REF + asks})
-    if query_key:
-        operation["security"] = [{"key": []}, {"query": []}]
+    if request is not None:
+        operation["requestBody"] = {"required": True, "content": {JSON_TYPE: {"schema": request}}}
+    elif not is_compat:
+        operation["parameters"] = []
     return operation
 
 
-def _body(schema: Json) -> Json:
-    return {"required": True, "content": {JSON_TYPE: {"schema": schema}}}
+_VERSION: Json = {
+    "name": "version",
+    "in": "query",
+    "required": False,
+    "schema": {"type": "integer", "minimum": 0},
+    "description": "the endpoint's version that must answer, where neither body nor headers name one",
+}
 
 
-def _object(required: Json, optional: Json | None = None, *, closed: bool = True) -> Json:
+def _probe(path: str) -> Json:
+    """Of the servers whose place the service takes; what trainers ask before they send anything."""
+    probe = next(name for name in _PROBES if path.endswith(f"/{name}"))
+    server = path.removeprefix("/compat").removesuffix(probe).strip("/").replace("/{endpoint}", "_endpoint")
+    summary, answer = _PROBES[probe]
+    name = "_".join(part for part in (server or "compat", probe.replace("/", "_")) if part)
+    operation = _operation(name, summary, None, _ref(answer), is_compat=True)
+    operation["parameters"] = []
+    if probe == "health":
+        operation["security"] = []
+        starting = {"description": "it starts", "content": {JSON_TYPE: {"schema": _ref("Health")}}}
+        operation["responses"] = {"200": operation["responses"]["200"], "503": starting}
+    elif probe == "info" and "{endpoint}" not in path:
+        model = {"name": "model", "in": "query", "required": False, "schema": _TEXT}
+        operation["parameters"] = [model | {"description": "an endpoint; by default all are listed"}]
+    return operation
+
+
+def _with_endpoint(path: str, operations: Json) -> Json:
+    if "{endpoint}" not in path:
+        return operations
+    schema: Any = {"type": "string", "minLength": 1}
+    named = {"name": "endpoint", "in": "path", "required": True, "schema": schema}
     return {
-        "type": "object",
-        "properties": required | (optional or {}),
-        "required": list(required),
-        "additionalProperties": not closed,
-    }
-
-
-def _list(items: Json) -> Json:
-    return {"type": "array", "items": items}
-
-
-def _reason() -> Json:
-    text: Json = {"type": "string"}
-    step = {"type": ["integer", "null"], "minimum": 0}
-    word = {"kind": {"const": "word"}, "text": text, "step": step, "count": _COUNT, "by": _NUMBER}
-    event = {"kind": {"const": "event"}, "name": text, "steps": _list(_COUNT), "by": _NUMBER}
-    return {"oneOf": [_object(word), _object(event)]}
-
-
-def _schemas() -> Json:
-    tags = {"run": _LABEL, "policy_version": _LABEL, "version": {"type": ["integer", "null"]}}
-    options = tags | {
-        "steps": {"type": "boolean"},
-        "uncertainty": {"type": "boolean"},
-        "reasons": {"type": "boolean"},
-        "criteria": {
-            "anyOf": [
-                {"type": "null"},
-                _list({"type": "string", "minLength": 1, "maxLength": LONGEST_CRITERION})
-                | {"maxItems": MOST_CRITERIA},
-            ]
-        },
-    }
-    item = {"$ref": f"{_REF}Item"}
-    result = {"$ref": f"{_REF}Result"}
-    head = {"endpoint": {"type": "string"}, "version": {"type": "integer", "minimum": 1}}
-    usage = {"usage": {"$ref": f"{_REF}Usage"}}
-    scores = head | {"results": _list(result)} | usage
-    result_fields: Json = {
-        "reward": _NUMBER,
-        "raw": _NUMBER,
-        "baseline": _NUMBER,
-        "std": {"type": ["number", "null"], "minimum": 0},
-        "steps": {"anyOf": [{"type": "null"}, _list(_object({"agent_step": _COUNT, "reward": _NUMBER}))]},
-        "criteria": {"anyOf": [{"type": "null"}, {"type": "object", "additionalProperties": _NUMBER}]},
-        "components": {"type": "object", "additionalProperties": _NUMBER},
-        "flags": _list({"type": "string"}),
-        "tokens": _COUNT,
-        "cached_tokens": _COUNT,
-    }
-    result_options: Json = {
-        "task_tokens": _COUNT,
-        "reasons": {"type": "object", "additionalProperties": _list({"$ref": f"{_REF}Reason"})},
-    }
-    scored = _object(
-        {"reward": _NUMBER},
-        {
-            "steps": _list(_NUMBER),
-            "states": _list({"type": "string"}),
-            "stratum": {"type": ["string", "number", "null"]},
-            "flags": _list({"type": "string"}),
-        },
-    )
-    text: Json = {"type": "string"}
-    judge = _object(
-        {
-            "component": text,
-            "judge": text,
-            "criterion": {"type": ["string", "null"]},
-            "weight": _NUMBER,
-        }
-    )
-    option = {"anyOf": [_NUMBER, {"type": "boolean"}]}
-    advantage = _object(
-        {"advantage": _NUMBER, "steps": _list(_NUMBER), "reward": _NUMBER}, {"flags": _list(text)}
-    )
-    return {
-        "Item": ITEM,
-        "ScoreRequest": _object({"inputs": _list(item)}, options),
-        "CompareRequest": _object({"inputs": _list(item) | {"minItems": 2, "maxItems": 2}}, options),
-        "AdvantagesRequest": _object(
-            {"groups": _list(_list({"anyOf": [scored, {"type": "object"}]}))},
-            tags
-            | {
-                "estimator": {"enum": list(ESTIMATORS)},
-                "options": {"type": "object", "properties": dict.fromkeys(OPTIONS, option)},
-            },
-        ),
-        "Result": _object(result_fields, result_options),
-        "Reason": _reason(),
-        "Critiqued": _object(
-            result_fields | {"critiques": {"type": "object", "additionalProperties": {"type": "string"}}},
-            result_options,
-        ),
-        "Usage": _object(
-            {
-                "inputs": _COUNT,
-                "tokens": _COUNT,
-                "cached_tokens": _COUNT,
-                "cut_tokens": _COUNT,
-                "milliseconds": {"type": "number", "minimum": 0},
-            }
-        ),
-        "Scores": _object(scores),
-        "Critiques": _object(head | {"results": _list({"$ref": f"{_REF}Critiqued"})} | usage),
-        "Comparison": _object(
-            scores | {"probability": {"type": "number", "minimum": 0, "maximum": 1}, "margin": _NUMBER}
-        ),
-        "Ranking": _object(scores | {"order": _list(_COUNT), "rewards": _list(_NUMBER)}),
-        "Advantages": _object(
-            head
-            | {
-                "estimator": {"enum": list(ESTIMATORS)},
-                "groups": _list(_list(advantage)),
-                "usage": {"$ref": f"{_REF}Usage"},
-            },
-            {"warnings": _list(text)},
-        ),
-        "Deployment": _object(
-            {
-                "endpoint": {"type": "string"},
-                "project": {"type": "string"},
-                "version": {"type": ["integer", "null"]},
-                "wanted": {"type": ["integer", "null"]},
-                "switched_off": {"type": "boolean"},
-            },
-            {"judges": {"anyOf": [{"type": "null"}, _list(judge)]}},
-            closed=False,
-        ),
-        "Problem": _object(
-            {
-                "type": {"type": "string"},
-                "title": {"type": "string"},
-                "status": {"type": "integer"},
-                "detail": {"type": "string"},
-            },
-            {"pointer": {"type": "string"}},
-            closed=False,
-        ),
+        method: operation | {"parameters": [named, *operation["parameters"]]}
+        for method, operation in operations.items()
     }

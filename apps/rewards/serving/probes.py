@@ -74,8 +74,3 @@ PROBES = {
     "/compat/tei/{endpoint}/health": health,
     "/compat/tei/{endpoint}/info": info,
 }  # fmt: skip
-SUMMARIES = {
-    health: "Whether the service is ready",
-    models: "The endpoints of the key's project",
-    info: "An endpoint",
-}

@@ -9,6 +9,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from apps.rewards.serving.registry import EndpointInfo
+from apps.rewards.serving.scaling_metrics import ScalingMetrics
 from apps.rewards.serving.usage_writer import UsageWriter
 from apps.rewards.usage import LATENCY_MS
 from workers.engine import Batcher
@@ -22,8 +23,11 @@ class PrometheusMetrics:
     batchers: the current ones.
     """
 
-    def __init__(self, batchers: Callable[[], Sequence[Batcher]], usage: UsageWriter) -> None:
+    def __init__(
+        self, batchers: Callable[[], Sequence[Batcher]], usage: UsageWriter, scaling: ScalingMetrics
+    ) -> None:
         self._registry = registry = CollectorRegistry()
+        registry.register(scaling)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
         seconds = [edge / 1000 for edge in LATENCY_MS]

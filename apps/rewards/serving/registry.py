@@ -1,7 +1,8 @@
 """Live keys, endpoints and their revisions in memory, all read together from the database."""
 
+import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,9 +14,22 @@ from django.utils import timezone
 from apps.accounts.key_addresses import key_addresses
 from apps.accounts.key_gate import NOT_HELD, HeldTo, held_to
 from apps.accounts.selectors import live_keys, usable_scopes
-from apps.rewards.models import Endpoint, EndpointRevision, Release, ScoreRollup
+from apps.core.errors import DomainError
+from apps.core.storage.encryption import decrypted
+from apps.rewards.models import (
+    Endpoint,
+    EndpointRevision,
+    ModelServer,
+    Release,
+    ScoreRollup,
+    ServerReplica,
+)
 from apps.rewards.redaction import NO_REDACTION, Redaction
+from apps.rewards.servers import ServerKey
+from apps.rewards.serving.servers.replica import ReplicaInfo
 from apps.training.models import RewardModel
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,13 @@ class EndpointInfo:
     sample_share: float = 0.0
     redaction: Redaction = NO_REDACTION
     release: ReleaseInfo | None = None
+    standby: RevisionInfo | None = None
+
+    @property
+    def revisions(self) -> list[RevisionInfo]:
+        """That are live, released or ready to take over."""
+        released = self.release.revision if self.release else None
+        return [each for each in (self.revision, released, self.standby) if each is not None]
 
     @property
     def full_name(self) -> str:
@@ -76,7 +97,14 @@ class EndpointRegistry:
     keys: Mapping[str, KeyInfo] = field(default_factory=dict)  # by hash
     endpoints: Mapping[EndpointKey, EndpointInfo] = field(default_factory=dict)
     used_today: Mapping[str, int] = field(default_factory=dict)  # tokens by prefix
+    servers: Mapping[ServerKey, Sequence[ReplicaInfo]] = field(default_factory=dict)
     read_at: float = 0.0  # of time.monotonic
+
+    def servers_named_by(self, project: str) -> set[str]:
+        """By the specs of its endpoints that are live, released or ready to take over."""
+        own = [info for (slug, _), info in self.endpoints.items() if slug == project]
+        components = [part for info in own for each in info.revisions for part in each.spec["components"]]
+        return {part["server"] for part in components if part.get("server")}
 
 
 def read_registry() -> EndpointRegistry:
@@ -90,7 +118,7 @@ def read_registry() -> EndpointRegistry:
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             began, keys = time.monotonic(), _keys()
-            return EndpointRegistry(keys, _endpoints(), _used_today(keys.values()), began)
+            return EndpointRegistry(keys, _endpoints(), _used_today(keys.values()), _servers(), began)
     finally:
         connection.close()
 
@@ -122,9 +150,11 @@ def _endpoints() -> dict[EndpointKey, EndpointInfo]:
         .select_related("revision")
         .prefetch_related(Prefetch("revision__reward_models", models), "revision__judges")
     )
-    rows = Endpoint.objects.select_related("project", "active").prefetch_related(
+    rows = Endpoint.objects.select_related("project", "active", "standby").prefetch_related(
         Prefetch("active__reward_models", models),
+        Prefetch("standby__reward_models", models),
         "active__judges",
+        "standby__judges",
         Prefetch("releases", releases, to_attr="open_releases"),
     )
     return {(row.project.slug, row.name): _endpoint(row) for row in rows}
@@ -143,7 +173,25 @@ def _endpoint(row: Endpoint) -> EndpointInfo:
         redaction=Redaction(tuple(row.sample_redacts), tuple(row.sample_patterns)),
         release=release
         and ReleaseInfo(release.pk, release.stage, release.share, _revision(release.revision)),
+        standby=None if row.standby is None else _revision(row.standby),
     )
+
+
+def _servers() -> dict[ServerKey, list[ReplicaInfo]]:
+    """A server that has no replicas yet is there, too."""
+    rows = ModelServer.objects.select_related("project").prefetch_related("replicas")
+    return {
+        (row.project.slug, row.name): [found for each in row.replicas.all() if (found := _replica(each))]
+        for row in rows
+    }
+
+
+def _replica(row: ServerReplica) -> ReplicaInfo | None:
+    try:
+        return ReplicaInfo(row.address, decrypted(row.key), row.is_draining, pk=row.pk)
+    except DomainError as error:
+        logger.warning("the key of the replica %s of %s: %s", row.address, row.server, error.message)
+        return None
 
 
 def _revision(row: EndpointRevision) -> RevisionInfo:

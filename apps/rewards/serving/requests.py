@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.rewards.serving.problems import Problem
+from apps.rewards.serving.request_keys import LONGEST_CRITERION, MOST_CRITERIA, SCORE_KEYS
 from apps.rewards.serving.trajectory_lookup import load_stored_trajectory
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import BODY_LIMITS, ScoreInput, TooMuchJson, TrajectoryId, parse_json
@@ -16,10 +17,8 @@ from workers.schema.rendered_items import parse_scored_item
 _ITEM = TextPattern(r"/(\d{1,9})(?:/|$)")
 _LABEL = TextPattern(r"[^\x00-\x1f\x7f]{1,200}")
 MOST_ITEMS = 10_000
-MOST_CRITERIA, LONGEST_CRITERION = 32, 4000
 LONGEST_VERSION = 18  # digits
 MOST_ITEMS_WITH_REASONS = 32
-KEYS = ("inputs", "steps", "criteria", "uncertainty", "reasons", "version", "run", "policy_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ class ScoreRequest:
 def parse_score(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     """Raises InvalidRecord with the JSON pointer of what is wrong."""
     document = read_document(body)
-    check_keys(document, KEYS)
+    check_keys(document, SCORE_KEYS)
     inputs = limited(require_list(document.get("inputs"), pointer="/inputs"), "/inputs")
     return ScoreRequest(
         items=tuple(parse_scored_item(raw, pointer=f"/inputs/{index}") for index, raw in enumerate(inputs)),

@@ -17,6 +17,16 @@ from apps.rewards.views.release import (
     release_start,
     release_state,
 )
+from apps.rewards.views.server import (
+    replica_add,
+    replica_drain,
+    replica_remove,
+    server_delete,
+    server_list,
+    server_state,
+)
+from apps.rewards.views.standby import standby_promote, standby_set
+from apps.rewards.views.trajectory_rewards import trajectory_rewards
 from apps.rewards.views.usage import endpoint_samples, endpoint_usage, sample_detail
 
 __all__ = [
@@ -36,6 +46,15 @@ __all__ = [
     "release_roll_back",
     "release_start",
     "release_state",
+    "replica_add",
+    "replica_drain",
+    "replica_remove",
     "sample_detail",
+    "server_delete",
+    "server_list",
+    "server_state",
+    "standby_promote",
+    "standby_set",
     "trajectory_reasons",
+    "trajectory_rewards",
 ]

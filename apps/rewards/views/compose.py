@@ -18,9 +18,12 @@ from apps.rewards import services
 from apps.rewards.dry_run import MOST_JUDGED, dry_run
 from apps.rewards.forms import ComposeForm
 from apps.rewards.models import Endpoint
+from apps.rewards.part_schemas import part_schemas
 from apps.rewards.selectors import endpoints_of
 from apps.training.selectors import models_of
 from workers.errors import RewardError
+
+_MOST_OFFERED = 200  # models, newest first
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -32,18 +35,29 @@ def endpoint_compose(request: ProjectRequest, project: Project) -> HttpResponse:
     data = request.POST if request.method == "POST" else None
     form = ComposeForm(data, initial={"endpoint": name, "spec": _first_spec(project, endpoint)})
     context: dict[str, Any] = {"project": project, "form": form, "endpoint": endpoint}
-    context |= {"judges": _judges(project), "most_judged": MOST_JUDGED}
+    context |= {"judges": _judges(project), "most_judged": MOST_JUDGED, "part_schemas": part_schemas()}
+    context["part_choices"] = {
+        "model": [str(model) for model in models_of(project)[:_MOST_OFFERED]],
+        "judge": [entry["judge"].name for entry in context["judges"]],
+    }
     if request.method == "POST" and form.is_valid():
         spec = form.cleaned_data["spec"]
         try:
             if "deploy" in request.POST:
-                revision = services.put_spec(project=project, endpoint_name=name, spec=spec, by=request.user)
+                revision = services.put_spec(
+                    project=project,
+                    endpoint_name=name,
+                    spec=spec,
+                    by=request.user,
+                    reason=form.cleaned_data["reason"],
+                )
                 messages.success(request, f"Deployed revision {revision.number} of {name}.")
                 return redirect("rewards:endpoint-detail", project.slug, name)
             context["tried"] = dry_run(project=project, endpoint=endpoint, spec=spec)
             context["is_empty"] = context["tried"] is None
         except (DomainError, RewardError) as error:
-            form.add_error("endpoint" if error.pointer == "/endpoint" else "spec", _with_pointer(error))
+            field = {"/endpoint": "endpoint", "/reason": "reason"}.get(error.pointer or "", "spec")
+            form.add_error(field, error.message if field == "reason" else _with_pointer(error))
         except RewardServiceError as error:
             context["failure"] = str(error)
     return render(request, "rewards/endpoint_compose.html", context)

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -16,25 +16,25 @@ from apps.core.distributions import client_wheel_name
 from apps.core.errors import DomainError, NotFound
 from apps.core.number_parsing import whole_number
 from apps.rewards import remote, services
+from apps.rewards.deploy_evidence import deploy_evidence, served_models
 from apps.rewards.forms import DeployForm, SwitchForm, TryForm
 from apps.rewards.models import Endpoint
 from apps.rewards.selectors import endpoint_of, endpoints_of, revisions_of
+from apps.rewards.tables import EndpointTable
+from apps.rewards.traffic import traffic_of
 from apps.rewards.views.release import release_context
 from apps.training.selectors import model_named, models_of
 from workers.errors import RewardError
 
-_FIELDS = {"/endpoint": "endpoint", "/stage": "stage", "/transforms": "amount"}
+_FIELDS = {"/endpoint": "endpoint", "/stage": "stage", "/transforms": "amount", "/reason": "reason"}
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def endpoint_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    context = {
-        "project": project,
-        "endpoints": endpoints_of(project),
-        "has_models": models_of(project).exists(),
-    }
-    return render(request, "rewards/endpoint_list.html", context)
+def endpoint_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
+    table = EndpointTable(request, Endpoint.objects.filter(project=project), project=project)
+    context = {"project": project, "has_models": models_of(project).exists()}
+    return table.response("rewards/endpoint_list.html", context)
 
 
 @require_safe
@@ -68,6 +68,7 @@ def endpoint_deploy(request: ProjectRequest, project: Project) -> HttpResponse:
                 transforms=form.transforms(),
                 release_options=form.release_options(),
                 by=request.user,
+                reason=data["reason"],
             )
         except (DomainError, RewardError) as error:
             form.add_error(_field(error.pointer), error.message)
@@ -77,8 +78,29 @@ def endpoint_deploy(request: ProjectRequest, project: Project) -> HttpResponse:
                 request, f"{data['model']} is revision {revision.number} of {data['endpoint']}{stage}."
             )
             return redirect("rewards:endpoint-detail", project.slug, data["endpoint"])
-    context = {"project": project, "form": form, "has_models": models_of(project).exists()}
+    context = {
+        "project": project,
+        "form": form,
+        "has_models": models_of(project).exists(),
+        **_evidence_context(project, form),
+    }
     return render(request, "rewards/endpoint_deploy.html", context)
+
+
+def _evidence_context(project: Project, form: DeployForm) -> dict[str, Any]:
+    """Of the model that the form has now, or would have: the newest."""
+    models = models_of(project).select_related("training_run__dataset_version__project")
+    number = whole_number(str(form["model"].value() or ""))
+    model = models.filter(pk=number).first() if number is not None else models.first()
+    if model is None:
+        return {}
+    endpoint = Endpoint.objects.filter(project=project, name=form["endpoint"].value() or "").first()
+    served = [served_model.pk for served_model in served_models(endpoint)]
+    evidence = deploy_evidence(model, endpoint)
+    needs_reason = bool(evidence.failed) and model.pk not in served
+    if needs_reason:  # the only thing that is still to be written
+        form.fields["reason"].widget.attrs["autofocus"] = True
+    return {"evidence": evidence, "needs_reason": needs_reason}
 
 
 @require_safe
@@ -119,8 +141,14 @@ def endpoint_try(request: ProjectRequest, project: Project, name: str) -> HttpRe
 def endpoint_rollback(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
     to = request.POST.get("to", "")
     number = whole_number(to)
-    revision = services.rollback(endpoint=_endpoint(project, name), to=number, by=request.user)
-    messages.success(request, f"{name} was rolled back to revision {revision.number}.")
+    try:
+        revision = services.rollback(endpoint=_endpoint(project, name), to=number, by=request.user)
+    except DomainError as error:
+        if error.pointer != "/reason":
+            raise
+        messages.error(request, f"{error.message} Release revision {to} in stages to state it.")
+    else:
+        messages.success(request, f"{name} was rolled back to revision {revision.number}.")
     return redirect("rewards:endpoint-detail", project.slug, name)
 
 
@@ -163,6 +191,7 @@ def _detail(request: ProjectRequest, endpoint: Endpoint, **context: Any) -> Http
             "endpoint": endpoint,
             "revisions": revisions_of(endpoint),
             **release_context(endpoint),
+            "traffic": traffic_of(endpoint, span="day", by="version"),
             "url": settings.REWARDS_URL or settings.PUBLIC_URL,
             "client_wheel": client_wheel_name(),
         }
@@ -180,14 +209,18 @@ def _state(endpoint: Endpoint) -> dict[str, Any]:
         context["is_waiting"] = error.status == 404  # it has not read the new endpoint yet
         return context
     deployed = context["deployed"]
-    context["is_waiting"] = deployed["version"] != deployed["wanted"] and deployed["failure"] is None
+    standby = deployed["standby"]
+    context["is_waiting"] = (deployed["version"] != deployed["wanted"] and deployed["failure"] is None) or (
+        standby is not None and standby["version"] is None and standby["failure"] is None
+    )
     return context
 
 
 def _asked(request: ProjectRequest, project: Project) -> dict[str, Any]:
     asked = {"endpoint": request.GET.get("endpoint", "")}
     if name := request.GET.get("model"):
-        asked["model"] = str(model_named(name, project=project).pk)
+        number = whole_number(name)  # of the form itself, which shows the results of the chosen model
+        asked["model"] = str(model_named(name, project=project).pk if number is None else number)
     return asked
 
 

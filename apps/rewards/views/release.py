@@ -12,6 +12,8 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError, NotFound
 from apps.rewards import services
+from apps.rewards.deploy_evidence import revision_evidence
+from apps.rewards.deploy_gate import failed_model_checks
 from apps.rewards.forms import ReleaseForm
 from apps.rewards.models import Endpoint, Release
 from apps.rewards.selectors import endpoint_of, open_release, pair_statistics, release_decision
@@ -30,9 +32,14 @@ def release_start(request: ProjectRequest, project: Project, name: str) -> HttpR
     if request.method == "POST" and form.is_valid():
         revision = form.cleaned_data["revision"]
         try:
-            services.start_release(revision=revision, release_options=form.release_options(), by=request.user)
+            services.start_release(
+                revision=revision,
+                release_options=form.release_options(),
+                by=request.user,
+                reason=form.cleaned_data["reason"],
+            )
         except (DomainError, RewardError) as error:
-            form.add_error("share" if error.pointer == "/share" else None, error.message)
+            form.add_error({"/share": "share", "/reason": "reason"}.get(error.pointer or ""), error.message)
         else:
             messages.success(request, f"Release of revision {revision.number} started.")
             return redirect("rewards:endpoint-detail", project.slug, name)
@@ -60,7 +67,8 @@ def release_canary(request: ProjectRequest, project: Project, name: str) -> Http
             raise DomainError(
                 "The share must be a number of per cent, such as 10.", pointer="/share"
             ) from None
-        services.make_canary(release=release, share=share, by=request.user)
+        reason = request.POST.get("reason", "")
+        services.make_canary(release=release, share=share, by=request.user, deploy_reason=reason)
         return f"Revision {release.revision.number} now answers {100 * share:g} % of requests."
 
     return _changed(request, project, name, change)
@@ -70,7 +78,13 @@ def release_canary(request: ProjectRequest, project: Project, name: str) -> Http
 @project_view(Role.RESEARCHER)
 def release_promote(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
     def change(release: Release) -> str:
-        services.promote_release(release=release, by=request.user, reason=f"By {request.user}.")
+        reason = request.POST.get("reason", "").strip()
+        services.promote_release(
+            release=release,
+            by=request.user,
+            reason=f"By {request.user}.{f' {reason}' if reason else ''}",
+            deploy_reason=reason,
+        )
         return f"Revision {release.revision.number} is now active."
 
     return _changed(request, project, name, change)
@@ -97,7 +111,12 @@ def release_context(endpoint: Endpoint) -> dict[str, Any]:
         "ended_releases": ended.order_by("-ended_at")[:ENDED_SHOWN],
     }
     if release is not None:
-        context |= {"pairs": pair_statistics(release), "decision": release_decision(release)}
+        context |= {
+            "pairs": pair_statistics(release),
+            "decision": release_decision(release),
+            "evidence": revision_evidence(release.revision),
+            "needs_reason": bool(failed_model_checks(release.revision)) and not release.revision.reason,
+        }
     return context
 
 

@@ -1,3 +1,10 @@
+from apps.training.views.imports import model_import_cancel, model_import_create, model_import_detail
+from apps.training.views.model_exports import (
+    model_export_cancel,
+    model_export_file,
+    model_export_list,
+    model_export_start,
+)
 from apps.training.views.models import (
     evaluation_detail,
     model_card,
@@ -14,6 +21,7 @@ from apps.training.views.runs import (
     run_detail,
     run_estimate,
     run_list,
+    run_rename,
     run_resume,
     run_status,
 )
@@ -23,6 +31,13 @@ __all__ = [
     "model_card",
     "model_delete",
     "model_detail",
+    "model_export_cancel",
+    "model_export_file",
+    "model_export_list",
+    "model_export_start",
+    "model_import_cancel",
+    "model_import_create",
+    "model_import_detail",
     "model_list",
     "model_tags",
     "project_node",
@@ -32,6 +47,7 @@ __all__ = [
     "run_detail",
     "run_estimate",
     "run_list",
+    "run_rename",
     "run_resume",
     "run_status",
 ]

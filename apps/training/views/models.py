@@ -2,32 +2,30 @@
 
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import NoReverseMatch, reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core.http.api import paginate
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.storage_names import download_header
 from apps.training import card, services
 from apps.training.models import Evaluation, RewardModel, TrainingRun
 from apps.training.report import COMPARISONS, against, report_context
 from apps.training.selectors import models_of
+from apps.training.tables import ModelTable
 from workers.schema.parents import can_be_parent
-
-_PAGE = 50
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def model_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    cursor = request.GET.get("cursor")
-    page, next_cursor = paginate(models_of(project), cursor=cursor, limit=_PAGE)
-    context = {"project": project, "models": page, "next_cursor": next_cursor, "first": not cursor}
-    return render(request, "training/model_list.html", context)
+def model_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
+    rows = RewardModel.objects.filter(project=project, deleted_at=None)
+    return ModelTable(request, rows, project=project).response(
+        "training/model_list.html", {"project": project}
+    )
 
 
 @require_safe
@@ -42,6 +40,7 @@ def model_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResp
         "project": project,
         "model": model,
         "run": model.training_run,
+        "found": model.manifest.get("imported"),
         "can_be_parent": can_be_parent(model.manifest),
         "children": model.children.filter(deleted_at=None).order_by("pk"),
         "evaluations": evaluations,

@@ -1,11 +1,10 @@
 """Pages of training runs: create, watch, cancel, resume, compare."""
 
-import json
 from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -13,70 +12,88 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
-from apps.core.http.api import paginate
 from apps.core.jobs.job_queue import JobState
 from apps.core.number_parsing import whole_number
 from apps.datasets.models import DatasetVersion
 from apps.training import recipes, services
-from apps.training.curves import chart_in_words, curves, messages, overlaid_curves
+from apps.training.curves import (
+    RunCurves,
+    chart_in_words,
+    curves,
+    messages,
+    metric_names,
+    overlaid_chart,
+    read_metrics,
+)
 from apps.training.estimate import estimate
 from apps.training.forms import RunForm
 from apps.training.groups import by_seed, differences, side_by_side
-from apps.training.models import OWN, TrainingRun
-from apps.training.pretrained import with_names
+from apps.training.launching.state import job_in_words
+from apps.training.models import LOCAL, OWN, TrainingRun
+from apps.training.paired_decisions import decided_differently
+from apps.training.pretrained import listed_folders, with_names
+from apps.training.recipe_fields import recipe_groups
 from apps.training.report import report_context
 from apps.training.run_trackers import seconds_to_end
 from apps.training.selectors import events_after, possible_parents, run_folder, runs_of
+from apps.training.tables import RunTable, SeedGroupTable
 from apps.training.tracker_options import TrackerOptions, tracker_results
+from workers.schema.builtin_recipes import AUTO, builtin_recipes
 from workers.schema.recipe import Recipe, recipe_to_dict
 from workers.schema.recipe_help import PURPOSES, REASONS
 
-_PAGE = 50
+_MAX_GROUPED = 1_000  # newest runs, in the view by seed
 _TRACKERS_NOTED = 60.0  # seconds after the trackers of a run have ended, until its row says so
+_MAX_FOLDS = 100
 _MAX_COMPARED = 8  # the number of colours
-_CHARTS = (
-    ("validation", "Validation loss"),
-    ("accuracy", "Validation accuracy"),
-    ("training", "Training loss"),
-)
+_FIRST_CHARTS = 3  # metrics that are drawn where none was chosen
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def run_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    cursor = request.GET.get("cursor")
-    page, next_cursor = paginate(runs_of(project), cursor=cursor, limit=_PAGE)
+def run_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
+    """by=seed: runs that differ in their seed alone are one row."""
+    is_by_seed = request.GET.get("by") == "seed"
+    table: RunTable | SeedGroupTable
+    if is_by_seed:
+        table = SeedGroupTable(request, by_seed(runs_of(project)[:_MAX_GROUPED]), project=project)
+    else:
+        table = RunTable(request, runs_of(project).select_related(None), project=project)
     context = {
         "project": project,
-        "groups": by_seed(page),
-        "next_cursor": next_cursor,
-        "first": not cursor,
+        "is_by_seed": is_by_seed,
         "has_dataset": DatasetVersion.objects.filter(project=project, state=JobState.SUCCEEDED).exists(),
     }
-    return render(request, "training/run_list.html", context)
+    return table.response("training/run_list.html", context)
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def run_compare(request: ProjectRequest, project: Project) -> HttpResponse:
-    """run: numbers of runs, separated by commas."""
-    given = ",".join(request.GET.getlist("run")).split(",")
+    """selected, run: keys of runs, separated by commas. metric: the only one to draw; without it the usual ones."""
+    given = ",".join(request.GET.getlist("selected") + request.GET.getlist("run")).split(",")
     numbers = list(dict.fromkeys(number for text in given if (number := whole_number(text)) is not None))[
         :_MAX_COMPARED
     ]
     found = {run.pk: run for run in runs_of(project).filter(pk__in=numbers)}
     runs = [found[number] for number in numbers if number in found]
-    charts = overlaid_curves((f"run {run.pk}", events_after(run)) for run in runs)
+    lines = [RunCurves(f"run {run.number}", run.pk, read_metrics(events_after(run))) for run in runs]
+    names = metric_names(lines)
+    metric = request.GET.get("metric", "")
+    drawings = [
+        overlaid_chart(lines, name) for name in ([metric] if metric in names else names[:_FIRST_CHARTS])
+    ]
     context = {
         "project": project,
         "runs": runs,
         "most": _MAX_COMPARED,
+        "metric": metric if metric in names else "",
+        "metrics": names,
         "drawings": [
-            (name, title, charts[name], chart_in_words(charts[name]))
-            for name, title in _CHARTS
-            if charts[name]["series"]
+            (f"metric-{place}", drawing, chart_in_words(drawing)) for place, drawing in enumerate(drawings)
         ],
         "differences": differences(runs),
+        "decided": decided_differently(project, runs),
         "rows": side_by_side(runs),
     }
     return render(request, "training/run_compare.html", context)
@@ -96,6 +113,7 @@ def run_create(request: ProjectRequest, project: Project) -> HttpResponse:
         "project": project,
         "form": form,
         "has_dataset": DatasetVersion.objects.filter(project=project, state=JobState.SUCCEEDED).exists(),
+        "recipe_groups": recipe_groups(),
         **_estimate_context(form),
     }
     return render(request, "training/run_create.html", context, status=422 if form.errors else 200)
@@ -120,6 +138,7 @@ def _estimate_context(form: RunForm) -> dict[str, Any]:
         "foreseen": estimate(dataset_version, values)
         if dataset_version is not None and recipe is not None
         else None,
+        "folders": listed_folders(),
         "keys": [
             (key, recipes.toml(value), value != defaults[key], PURPOSES[key], REASONS[key])
             for key, value in values.items()
@@ -128,7 +147,8 @@ def _estimate_context(form: RunForm) -> dict[str, Any]:
 
 
 def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
-    """like: a run to duplicate, with the next seed. parent: a model to fine-tune, by its own recipe."""
+    """like: a run to duplicate, with the next seed. parent: a model to fine-tune, by its own recipe. folds: to
+    cross-validate the default recipe in."""
     like, parent = (whole_number(request.GET.get(name, "")) for name in ("like", "parent"))
     if like is None and parent is not None:
         model = get_object_or_404(possible_parents(project), pk=parent)
@@ -140,7 +160,11 @@ def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
             "dataset": request.GET.get("dataset"),
         }
     if like is None:
-        return {"dataset": request.GET.get("dataset")}
+        initial: dict[str, Any] = {"dataset": request.GET.get("dataset")}
+        if folds := whole_number(request.GET.get("folds", "")):
+            values = recipe_to_dict(builtin_recipes()[AUTO]) | {"folds": min(folds, _MAX_FOLDS)}
+            initial |= {"recipe": OWN, "toml": recipes.as_toml(values)}
+        return initial
     run = get_object_or_404(runs_of(project), pk=like)
     options = TrackerOptions.read(run.tracker_options)
     return {
@@ -153,6 +177,8 @@ def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
         "track": list(options.trackers),
         "track_project": options.project,
         "track_weights": options.weights,
+        "on": run.launcher,
+        **run.launch_options,
     }
 
 
@@ -175,6 +201,9 @@ def _start(request: ProjectRequest, project: Project, form: RunForm) -> Training
         track=given["track"],
         track_project=given["track_project"],
         track_weights=given["track_weights"],
+        on=given["on"] or LOCAL,
+        hosts=given["hosts"],
+        gpus=given["gpus"],
         by=request.user,
     )
 
@@ -204,6 +233,14 @@ def run_status(request: ProjectRequest, project: Project, pk: int) -> HttpRespon
 
 @require_POST
 @project_view(Role.RESEARCHER)
+def run_rename(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    run = get_object_or_404(runs_of(project), pk=pk)
+    services.rename_run(run=run, name=request.POST.get("name", ""), by=request.user)
+    return redirect("training:run-detail", project.slug, run.pk)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
 def run_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     run = get_object_or_404(runs_of(project), pk=pk)
     services.cancel_run(run=run, by=request.user)
@@ -225,7 +262,8 @@ def run_context(project: Project, run: TrainingRun) -> dict[str, Any]:
         "project": project,
         "run": run,
         "model": getattr(run, "model", None),
-        "curves": {name: json.dumps(drawing) for name, drawing in charts.items()},
+        "job": job_in_words(run),
+        "curves": charts,
         "descriptions": {name: chart_in_words(drawing) for name, drawing in charts.items()},
         "messages_of_run": messages(events),
         "trackers": tracker_results(run.tracker_options, run.tracker_states, is_finished=run.is_finished),

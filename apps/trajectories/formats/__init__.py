@@ -49,7 +49,11 @@ class Gatherer(Protocol):
 
     def add(self, record: Record) -> None: ...
 
-    def records(self) -> Iterator[Record]: ...
+    def ready(self, source: str) -> Iterator[Record]:
+        """Those that nothing further belongs to, where the next record is of the file `source`."""
+
+    def records(self) -> Iterator[Record]:
+        """All that were not given yet."""
 
 
 def _format(name: str, title: str, module: Any) -> Format:
@@ -83,12 +87,14 @@ FORMATS = {
     )
 }
 AUTO = "auto"
+ALIASES = {"call-logs": "proxy-logs"}  # names of earlier versions, which commands and saved settings may have
 
 
 def by_name(name: str) -> Format | None:
     """The format of that name; None for `auto`. Raises DomainError."""
     if name == AUTO:
         return None
+    name = ALIASES.get(name, name)
     if name not in FORMATS:
         raise DomainError(f"There is no trajectory format {name!r}; choose from auto, {', '.join(FORMATS)}.")
     return FORMATS[name]

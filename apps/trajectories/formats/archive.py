@@ -6,6 +6,7 @@ No more than a record's limit is unpacked of one document, and all together is h
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,6 +23,7 @@ from apps.trajectories.formats.entries import (
 )
 from apps.trajectories.formats.pictures import MEDIA_SUFFIXES, Pictures
 from apps.trajectories.formats.record import Record, encoded, too_large
+from apps.trajectories.formats.text_kinds import text_kind
 from workers.errors import InvalidRecord
 from workers.schema import parse_json
 from workers.schema.decode import escape, require_list, require_object
@@ -29,8 +31,19 @@ from workers.schema.decode import escape, require_list, require_object
 ZIP_MAGIC, TAR_MAGIC = b"PK\x03\x04", b"ustar"
 TAR_MAGIC_AT = 257
 _HEADERS = ("header.json", "_journal/start.json")  # the second is what a run that was killed has
-_PLAIN = (".json", ".jsonl", ".ndjson", ".traj", ".parquet", ".arrow", ".feather", ".csv", ".tsv")
+_PLAIN = (".json", ".jsonl", ".ndjson", ".traj", ".parquet", ".arrow", ".feather", ".csv", ".tsv", ".af")
+_TEXT = (
+    ".md",
+    ".txt",
+    ".html",
+    ".htm",
+    ".history",
+    ".sse",
+    ".log",
+)  # read where they are of a kind that is known
 _READ = tuple(kind + packed for kind in _PLAIN for packed in ("", ".gz", ".zst", ".bz2", ".xz"))
+_TEXT_LOOKED = 2**18  # bytes
+_UNKNOWN_TEXT = "a text that is no session of a kind that is read"
 _OF_SYSTEM = (
     "__macosx",
     ".ds_store",
@@ -51,10 +64,13 @@ def is_archive(head: bytes) -> bool:
     return head.startswith(ZIP_MAGIC) or head[TAR_MAGIC_AT:].startswith(TAR_MAGIC)
 
 
-def read_archive(stream: BinaryIO, limit: int, bounds: InputBounds, cut: Cut) -> Iterator[Record]:
+def read_archive(
+    stream: BinaryIO, limit: int, bounds: InputBounds, cut: Cut, original: BinaryIO | None = None
+) -> Iterator[Record]:
     """limit: bytes a document may have. bounds: of all of it. cut: reads an entry, which is no archive
-    again: one that holds itself never ends. The pointer of a record begins with the entry's name."""
-    with temporary_copy(stream, bounds) as kept:
+    again: one that holds itself never ends. original: the file itself, where it can be read from any place. The pointer
+    of a record begins with the entry's name."""
+    with temporary_copy(stream, bounds) if original is None else nullcontext(original) as kept:
         is_zip = kept.read(len(ZIP_MAGIC)) == ZIP_MAGIC
         kept.seek(0)
         try:
@@ -219,11 +235,13 @@ class _Archive:
                 continue
             if name.endswith(_PICKLES):
                 yield Record(number, pointer=at, error=InvalidRecord(PICKLED))
-            elif (score := self._score(entry)) is not None:
+                continue
+            if (score := self._score(entry)) is not None:
                 yield Record(number, encoded(score), score, at, source=entry)
-            elif not name.endswith((*_READ, *MEDIA_SUFFIXES)):
-                yield Record(number, pointer=at, skipped=f"a file of another kind than {', '.join(_READ)}")
-            if not name.endswith(_READ):
+                continue
+            if reason := self._not_read(entry):
+                yield Record(number, pointer=at, skipped=reason)
+            if reason or name.endswith(MEDIA_SUFFIXES):
                 continue
             for record in self._cut(entry, cut):
                 placed = replace(record, line=number, pointer=at + record.pointer, source=entry)
@@ -233,6 +251,23 @@ class _Archive:
             is_media = name.endswith(MEDIA_SUFFIXES) and not _is_of_system(name)
             if is_media and entry not in self._read_names:
                 yield Record(1, pointer=f"/{escape(entry)}", skipped=_UNNAMED_MEDIA)
+
+    def _not_read(self, entry: str) -> str:
+        """Why a file holds no records; empty where it may, and for pictures. Of texts, such as a README, only the
+        sessions, pages and streams of a known kind do."""
+        name = entry.lower()
+        if name.endswith(_TEXT):
+            try:
+                with open_bounded(self._entries, entry, self._bounds) as file:
+                    head = file.read(_TEXT_LOOKED).decode("utf-8-sig", "replace")
+            except (InvalidRecord, *DAMAGED):
+                return _UNKNOWN_TEXT
+            return _UNKNOWN_TEXT if text_kind(head.lstrip()) is None else ""
+        return (
+            ""
+            if name.endswith((*_READ, *MEDIA_SUFFIXES))
+            else f"a file of another kind than {', '.join(_READ)}"
+        )
 
     def _score(self, entry: str) -> dict[str, float] | None:
         """The score of an OSWorld run, which lies next to its `traj.jsonl` as a text; None of other files."""

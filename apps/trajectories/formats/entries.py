@@ -4,6 +4,7 @@ What an entry claims of its size and kind is not believed: whoever reads it coun
 folder, links are not followed, and names that point outside are refused.
 """
 
+import io
 import lzma
 import struct
 import tarfile
@@ -16,10 +17,11 @@ from typing import IO, Any, BinaryIO, Protocol
 
 import zstandard
 
-from apps.core.storage.unpacking import MOST_ENTRIES, InputBounds, bounded
+from apps.core.storage.unpacking import MOST_ENTRIES, InputBounds, as_sent, bounded
 from workers.errors import InvalidRecord
 
 _IN_MEMORY = 64 * 2**20
+_COMPARED = 512  # bytes
 # Of the end's record of a zip archive: entries, bytes of their list; bytes of a line of it.
 _ENTRIES, _DIRECTORY, _LINE = 4, 5, 600
 _ZSTD = 93
@@ -37,10 +39,12 @@ DAMAGED = (
 
 
 class Entries(Protocol):
-    """names: of the files, in their order. not_files: names of what is neither a file nor a folder, such as links."""
+    """names: of the files, in their order. not_files: names of what is neither a file nor a folder, such as links.
+    is_packed: whether what is opened comes out of the bytes that were sent; else it is them."""
 
     names: list[str]
     not_files: list[str]
+    is_packed: bool
 
     def open(self, name: str) -> IO[bytes]:
         """Raises InvalidRecord for an entry that is not read, and one of DAMAGED."""
@@ -48,6 +52,8 @@ class Entries(Protocol):
 
 class ZipEntries:
     """Entries packed by zstd, as Inspect does, are read too. Raises one of DAMAGED."""
+
+    is_packed = True
 
     def __init__(self, file: Any) -> None:
         _check_directory(file)
@@ -92,6 +98,8 @@ def _check_directory(file: Any) -> None:
 class TarEntries:
     """Raises one of DAMAGED."""
 
+    is_packed = True
+
     def __init__(self, file: Any) -> None:
         self._archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115 the file is closed by its owner
         self._members: dict[str, tarfile.TarInfo] = {}
@@ -124,6 +132,8 @@ def _check_inside(name: str) -> None:
 class FolderEntries:
     """A folder of this machine, by the command line only. Links are named and not followed."""
 
+    is_packed = False
+
     def __init__(self, folder: Path) -> None:
         self._paths: dict[str, Path] = {}
         self.not_files: list[str] = []
@@ -146,7 +156,22 @@ class FolderEntries:
 def open_bounded(entries: Entries, name: str, bounds: InputBounds) -> Iterator[BinaryIO]:
     """An entry whose bytes are counted as they come. Raises as `Entries.open`."""
     with entries.open(name) as file:
-        yield bounded(file, 0, bounds)
+        yield bounded(file, 0, bounds) if entries.is_packed else as_sent(file, bounds)
+
+
+def seekable_original(stream: BinaryIO, head: bytes, bounds: InputBounds) -> BinaryIO | None:
+    """The file itself, from its beginning, where it can be read from any place and begins with `head`, so that it is
+    not packed; else None. Its bytes count as sent."""
+    if not (hasattr(stream, "seekable") and stream.seekable()):
+        return None
+    place = stream.tell()
+    stream.seek(0)
+    if stream.read(_COMPARED) != head[:_COMPARED]:
+        stream.seek(place)
+        return None
+    bounds.came(stream.seek(0, io.SEEK_END))
+    stream.seek(0)
+    return stream
 
 
 def temporary_copy(stream: BinaryIO, bounds: InputBounds) -> Any:

@@ -39,9 +39,11 @@ class Pictures:
     def __init__(self, names: Iterable[str], read: Callable[[str], bytes], limit: int) -> None:
         self._read, self._limit = read, limit
         self._by_last: dict[str, list[PurePosixPath]] = {}
+        self._by_folder: dict[PurePosixPath, list[PurePosixPath]] = {}
         for path in map(PurePosixPath, sorted(names)):
             if path.suffix.lower() in _MEDIA_TYPES:
                 self._by_last.setdefault(path.name, []).append(path)
+                self._by_folder.setdefault(path.parent, []).append(path)
 
     def embed_images(self, document: Any, location: str) -> Any:
         """The document, which lies at `location`, with data URLs in place of names. Raises InvalidRecord."""
@@ -68,11 +70,10 @@ class Pictures:
     def _numbered(self, folder: PurePosixPath) -> list[str]:
         """The pictures of a folder whose names hold a number, in the order of these."""
         found = []
-        for paths in self._by_last.values():
-            for path in paths:
-                digits = "".join(character for character in path.stem if character.isdecimal())
-                if path.parent == folder and 0 < len(digits) <= _DIGITS:
-                    found.append((int(digits), str(path)))
+        for path in self._by_folder.get(folder, ()):
+            digits = "".join(character for character in path.stem if character.isdecimal())
+            if 0 < len(digits) <= _DIGITS:
+                found.append((int(digits), str(path)))
         return [name for _, name in sorted(found)]
 
     def _embed(self, value: Any, pointer: str, location: PurePosixPath, left: list[int], depth: int) -> Any:
@@ -138,8 +139,11 @@ class Pictures:
             return by_end, _common_prefix_length(location.parts, path.parts)
 
         candidates = self._by_last.get(parts[-1], [])
-        if len(candidates) > _MAX_CANDIDATES:
-            return None  # for each name that a document gives, all of them would be compared
+        if (
+            len(candidates) > _MAX_CANDIDATES
+        ):  # for each name that a document gives, all of them would be compared
+            exact = location.parent / "/".join(part for part in parts if part != ".")
+            return exact if exact in self._by_folder.get(exact.parent, ()) else None
         found = sorted(candidates, key=likeness, reverse=True)
         is_clear = len(found) == 1 or (len(found) > 1 and likeness(found[0]) > likeness(found[1]))
         return found[0] if is_clear else None

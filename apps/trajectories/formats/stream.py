@@ -1,8 +1,9 @@
 """Cutting a stream of JSON into records, with constant memory and every record's own bytes.
 
 Read are JSON lines, JSON arrays of records or JSON documents, one or several one after another, tables (Parquet, Arrow,
-CSV), and zip and tar archives and folders of such; gzip, zstd, bzip2 and xz are unpacked, UTF-16 and UTF-32 become
-UTF-8. What cannot be cut further (a broken array has no next record to be found) ends the stream with its error.
+CSV), sessions written as text (`text_kinds`), and zip and tar archives and folders of such; gzip, zstd, bzip2 and xz
+are unpacked, UTF-16 and UTF-32 become UTF-8. What cannot be cut further (a broken array has no next record to be found)
+ends the stream with its error.
 """
 
 import codecs
@@ -19,9 +20,12 @@ import zstandard
 
 from apps.core.storage.unpacking import MOST_BLANK, InputBounds, unpacked
 from apps.trajectories.formats.archive import PICKLED, is_archive, read_archive, read_folder
+from apps.trajectories.formats.entries import seekable_original
 from apps.trajectories.formats.record import Record, too_large
 from apps.trajectories.formats.tables import csv_delimiter, is_table, read_csv, read_table
 from apps.trajectories.formats.text import NO_FURTHER, JsonTextReader, MalformedJson
+from apps.trajectories.formats.text_kind import read_text
+from apps.trajectories.formats.text_kinds import text_kind
 from workers.errors import InvalidRecord
 from workers.schema import RECORD_LIMITS, TooMuchJson, check_json_shape
 from workers.schema.patterns import TextPattern
@@ -75,7 +79,9 @@ def _cut(stream: BinaryIO | Path, limit: int, first_line: int, bounds: InputBoun
         return read_folder(stream, limit, bounds, entry)
     head, whole = _look(unpacked(stream, bounds))
     if is_archive(head):
-        return read_archive(whole, limit, bounds, entry)
+        return read_archive(whole, limit, bounds, entry, seekable_original(stream, head, bounds))
+    if is_table(head):
+        return read_table(head, whole, limit, bounds, seekable_original(stream, head, bounds))
     return _cut_file(head, whole, limit, first_line, bounds)
 
 
@@ -102,11 +108,13 @@ def _cut_file(
         return iter([Record(first_line, error=InvalidRecord(PICKLED))])
     if is_table(head):
         return read_table(head, whole, limit, bounds)
-    if (refusal := _refusal(head)) is not None:
-        return iter([Record(first_line, error=InvalidRecord(refusal))])
     if (encoding := next((name for mark, name in _ENCODINGS if head.startswith(mark)), None)) is not None:
         head, whole = _look(cast(BinaryIO, io.BufferedReader(_AsUtf8(whole, encoding), _HEAD)))
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    if (kind := text_kind(text)) is not None:
+        return read_text(kind, whole, limit, first_line)
+    if (refusal := _refusal(text, head)) is not None:
+        return iter([Record(first_line, error=InvalidRecord(refusal))])
     if (delimiter := csv_delimiter(text)) is not None:
         return read_csv(whole, delimiter, limit)
     if text.startswith("[") and not _is_messages(text):
@@ -116,16 +124,16 @@ def _cut_file(
     return _documents(JsonTextReader(whole, limit))
 
 
-_HTML, _HTML_LOOKED = (b"<!doctype html", b"<html"), 4096
+_HTML, _HTML_LOOKED = ("<!doctype html", "<html"), 4096
 _PAGE = (
-    "the file is an HTML page, which is not read. Send the run as JSON; of WebArena's render_*.html, its actions and "
-    'observations as {"task_id", "intent", "trajectory"}.'
+    "the file is an HTML page, which is not read, but for WebArena's render_*.html. Send the run as JSON, such as "
+    '{"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}]}.'
 )
 
 
-def _refusal(head: bytes) -> str | None:
+def _refusal(text: str, head: bytes) -> str | None:
     """What a file is that holds no JSON, and what to do about it."""
-    if head[:_HTML_LOOKED].lstrip().lower().startswith(_HTML):
+    if text[:_HTML_LOOKED].lower().startswith(_HTML):
         return _PAGE
     return next((message for magic, message in _NO_JSON.items() if head.startswith(magic)), None)
 
@@ -152,7 +160,7 @@ def _lines(stream: BinaryIO, limit: int, number: int) -> Iterator[Record]:
 def _line(raw: bytes, number: int) -> Record:
     try:
         check_json_shape(raw, RECORD_LIMITS)
-        return Record(number, raw, _decode(raw))
+        return Record(number, raw, _decode(raw), is_finite=True)
     except TooMuchJson as error:
         return Record(number, raw, error=error)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -13,6 +13,7 @@ import decimal
 import json
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any, BinaryIO
 
 from apps.core.storage.unpacking import InputBounds
@@ -44,8 +45,11 @@ def is_table(head: bytes) -> bool:
     return head.startswith((PARQUET, ARROW_FILE, ARROW_STREAM))
 
 
-def read_table(head: bytes, stream: BinaryIO, limit: int, bounds: InputBounds) -> Iterator[Record]:
-    """head: the first bytes of `stream`. limit: bytes of a row as JSON."""
+def read_table(
+    head: bytes, stream: BinaryIO, limit: int, bounds: InputBounds, original: BinaryIO | None = None
+) -> Iterator[Record]:
+    """head: the first bytes of `stream`. limit: bytes of a row as JSON. original: the file itself, where it can be read
+    from any place."""
     kind, loader = ("Parquet", "from_parquet") if head.startswith(PARQUET) else ("Arrow", "from_file")
     try:
         import pyarrow as arrow
@@ -54,7 +58,7 @@ def read_table(head: bytes, stream: BinaryIO, limit: int, bounds: InputBounds) -
         return
     number = 0
     try:
-        with temporary_copy(stream, bounds) as file:
+        with temporary_copy(stream, bounds) if original is None else nullcontext(original) as file:
             for batch in _batches(arrow, kind, file, bounds):
                 for row in batch.to_pylist():
                     number += 1

@@ -88,7 +88,7 @@ _SHAPES = (
 _NO_RUNS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("nbformat", "cells")), "a Jupyter notebook, which holds no run of an agent"),
     (frozenset(("openapi", "paths")), "the description of an API, which holds no run of an agent"),
-    (frozenset(("log", "version")), "a HAR log of HTTP requests; send the bodies of the calls of the model"),
+    (frozenset(("log",)), "a HAR log of HTTP requests; send the bodies of the calls of the model"),
     (
         frozenset(("annotations", "images", "categories")),
         "annotations of pictures, which hold no run of an agent",
@@ -121,6 +121,7 @@ _NO_RUNS: tuple[tuple[frozenset[str], str], ...] = (
         frozenset(("version", "width", "height", "timestamp")),
         "a recording of a terminal by asciinema, which holds no calls; send the trajectory of the agent",
     ),
+    (frozenset(("question_id", "category", "turns")), "questions of MT-Bench; send the answers of a model"),
     (frozenset(("scores", "run_id")), "scores of a run without what the agent did; send its trajectory"),
 )
 
@@ -133,7 +134,12 @@ def unrecognised(documents: list[Any], count: int) -> str:
     )
     said = [f"{records} {_described(first)}{', in no known format' if count == 1 else ''}."]
     keys = frozenset(first) if isinstance(first, dict) else frozenset[str]()
-    if (known := next((what for wanted, what in _NO_RUNS if wanted <= keys), None)) is not None:
+    if (
+        known := next(
+            (what for wanted, what in _NO_RUNS if wanted <= keys and (len(wanted) > 1 or wanted == keys)),
+            None,
+        )
+    ) is not None:
         said.append(f"It seems to be {known}.")
     else:
         nearest, common = _nearest(keys)

@@ -1,14 +1,18 @@
 """Pages that compare two trajectories by step, or two agents by task."""
 
 from typing import Any
+from urllib.parse import urlencode
 
-from django.http import HttpResponse
-from django.shortcuts import render
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError, NotFound
+from apps.trajectories.agent_overview import summarize_agents
+from apps.trajectories.agent_table import AgentTable
 from apps.trajectories.agents import compare_agents
 from apps.trajectories.branching import Branch, build_tree
 from apps.trajectories.models import Trajectory
@@ -20,6 +24,7 @@ from apps.trajectories.views.parameters import parse_number
 _ROWS = 20  # loaded at a time
 _MAX_TRAJECTORIES, _MAX_TOKENS = 64, 4_000_000  # shown of a task: the newest within both limits
 _ENDS = 4  # steps shown at each end of a branch
+_WORTH_HIDING = 2  # steps in between that are shown too, where there are no more
 
 
 @require_safe
@@ -75,7 +80,8 @@ def task_tree(request: ProjectRequest, project: Project, pk: int) -> HttpRespons
 def _branch_context(branch: Branch, trajectories: dict[int, Trajectory]) -> dict[str, Any]:
     """A branch for the template: its first and last steps, the trajectories that end there, its branches."""
     steps = branch.steps
-    first, last = (steps, []) if len(steps) <= 2 * _ENDS else (steps[:_ENDS], steps[-_ENDS:])
+    is_short = len(steps) <= 2 * _ENDS + _WORTH_HIDING
+    first, last = (steps, []) if is_short else (steps[:_ENDS], steps[-_ENDS:])
     return {
         "trajectory_count": len(branch.trajectories),
         "trajectory": branch.trajectories[0],
@@ -89,10 +95,19 @@ def _branch_context(branch: Branch, trajectories: dict[int, Trajectory]) -> dict
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def agents_compare(request: ProjectRequest, project: Project) -> HttpResponse:
+def agents_compare(request: ProjectRequest, project: Project) -> HttpResponseBase:
+    """All agents; with `a` and `b`, which the table's action sends as `selected`, two of them compared."""
+    selected = request.GET.getlist("selected")
+    if selected:
+        if len(selected) != 2:
+            raise DomainError(f"{len(selected)} agents are selected; select two to compare them.")
+        address = reverse("trajectories:agents-compare", args=[project.slug])
+        return redirect(f"{address}?{AgentTable.comparison_query(selected)}")
+    if "a" not in request.GET and "b" not in request.GET:
+        table = AgentTable(request, summarize_agents(project), project=project)
+        return table.response("trajectories/agent_list.html", {"project": project})
     agents = list_agents(project)
-    chosen = [_find_agent(request.GET.get(side, ""), agents) for side in ("a", "b")]
-    a, b = chosen
+    a, b = (_find_agent(request.GET.get(side, ""), agents) for side in ("a", "b"))
     context = {
         "project": project,
         "agents": [(_key(agent), _name(agent)) for agent in agents],
@@ -102,8 +117,24 @@ def agents_compare(request: ProjectRequest, project: Project) -> HttpResponse:
         "name_b": _name(b) if b else "",
         "found": compare_agents(project, a, b) if a and b and a != b else None,
         "same": a is not None and a == b,
+        "both_query": _query_of_both(a, b) if a and b else "",
     }
     return render(request, "trajectories/agents_compare.html", context)
+
+
+def _query_of_both(a: tuple[str, str], b: tuple[str, str]) -> str:
+    """The filter that finds the trajectories of both, and the option of a campaign that pairs them; empty where no
+    filter is as narrow: names and versions are each any of those given."""
+    (name, version), (other_name, other_version) = a, b
+    if name == other_name and version and other_version:
+        pairs = [("agent", name), ("version", version), ("version", other_version)]
+    elif name and other_name and version == other_version:
+        pairs = [("agent", name), ("agent", other_name), ("version", version)]
+    elif name and other_name and name != other_name:
+        pairs = [("agent", name), ("agent", other_name)]
+    else:
+        return ""
+    return urlencode([*((key, value) for key, value in pairs if value), ("differ", "agent")])
 
 
 def _find_agent(key: str, agents: list[tuple[str, str]]) -> tuple[str, str] | None:

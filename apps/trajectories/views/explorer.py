@@ -1,10 +1,8 @@
-"""The trajectory explorer: filters, search, bulk tagging and saved filters."""
-
-from typing import Any
+"""The trajectory explorer: filters, search and tags."""
 
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpResponse, QueryDict
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -13,71 +11,86 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
-from apps.core.http.api import paginate
-from apps.trajectories import saved, services
-from apps.trajectories.forms import FilterForm, SaveFilterForm, TagForm
+from apps.trajectories import services
+from apps.trajectories.filter_form import FilterForm, filter_chips, ignored_parameters
+from apps.trajectories.filter_queries import filter_trajectories
+from apps.trajectories.filters import FilterError
+from apps.trajectories.forms import TagForm
 from apps.trajectories.models import Trajectory
-from apps.trajectories.patterns import PATTERNS
 from apps.trajectories.search_text import first_term
-from apps.trajectories.selectors import filter_trajectories, narrowed, unindexed_trajectories
+from apps.trajectories.selection import explorer_address, posted_selection
+from apps.trajectories.selectors import unindexed_trajectories
+from apps.trajectories.tables import MATCHING_ACTIONS, TrajectoryTable
+from apps.trajectories.task_groups import TaskGroupTable, group_by_task
+from apps.trajectories.views.actions import action_address
 
-PAGE = 50
-MAX_COUNTED = 1_000  # trajectories; beyond, only "more than" is shown
-_SHOWN = ("text", "task", "agent", "success", "pattern")  # filters that are always visible
+_TABLE_PARAMETERS = ("sort", "page", "csv")
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def trajectory_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    form = FilterForm(request.GET or None, project=project)
-    filters = _filter_values(form)
-    rows = filter_trajectories(project, **filters)
-    cursor = request.GET.get("cursor")
-    found, count = narrowed(rows, MAX_COUNTED)
-    page, next_cursor = paginate(found.select_related("task"), cursor=cursor, limit=PAGE)
-    query = _query(request.GET)
+def trajectory_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
+    form = FilterForm(request.GET, project)
+    filter = form.filter
+    query = "" if filter is None else filter.query
+    table = TrajectoryTable(
+        request,
+        _matching_rows(project, form),
+        filter_query=query,
+        is_filtered=form.is_bound,
+        project=project,
+        find=urlencode({"find": first_term(filter.text)}) if filter and filter.text else "",
+    )
     context = {
         "project": project,
         "form": form,
-        "shown": [form[name] for name in _SHOWN],
-        "more": [field for field in form if field.name not in _SHOWN],
-        "more_open": any(name not in _SHOWN for name in filters) or bool(set(form.errors) - set(_SHOWN)),
-        "trajectories": [
-            (row, [PATTERNS[name] for name in row.patterns or () if name in PATTERNS]) for row in page
-        ],
-        "count": min(count, MAX_COUNTED),
-        "is_more": count > MAX_COUNTED,
-        "next_cursor": next_cursor,
-        "first": not cursor,
-        "filtered": bool(filters),
+        "chips": filter_chips(filter) if filter else [],
         "query": query,
-        "find": urlencode({"find": first_term(filters["text"])}) if "text" in filters else "",
-        "saved": project.saved_filters.all(),
-        "save_form": SaveFilterForm(initial={"query": query}, auto_id="save_%s"),
-        "tag_form": TagForm(initial={"query": query}, auto_id="tag_%s"),
+        "ignored": ignored_parameters(request.GET, _TABLE_PARAMETERS),
+        "matching": [(label, action_address(project, name, query)) for name, label in MATCHING_ACTIONS],
+        "views": project.saved_views.all(),
         "unindexed": unindexed_trajectories(project).exists(),
     }
-    return render(request, "trajectories/trajectory_list.html", context)
+    return table.response("trajectories/trajectory_list.html", context)
 
 
-@require_POST
+@require_safe
 @project_view(Role.RESEARCHER)
-def filter_save(request: ProjectRequest, project: Project) -> HttpResponse:
-    form = SaveFilterForm(request.POST)
-    if not form.is_valid():
-        raise DomainError("The name of a filter needs 1 to 60 characters.")
-    query = _query(QueryDict(form.cleaned_data["query"]))
-    kept = saved.save_filter(project=project, name=form.cleaned_data["name"], query=query, by=request.user)
-    messages.success(request, f"Filter {kept.name} saved.")
-    return redirect(f"{_explorer(project)}?{kept.query}")
+def trajectory_list_by_task(request: ProjectRequest, project: Project) -> HttpResponseBase:
+    """The trajectories of the same filter, grouped by task."""
+    form = FilterForm(request.GET, project)
+    query = "" if form.filter is None else form.filter.query
+    table = TaskGroupTable(
+        request,
+        group_by_task(_matching_rows(project, form)),
+        filter_query=query,
+        is_filtered=form.is_bound,
+        project=project,
+    )
+    context = {
+        "project": project,
+        "form": form,
+        "chips": filter_chips(form.filter) if form.filter else [],
+        "query": query,
+        "ignored": ignored_parameters(request.GET, _TABLE_PARAMETERS),
+        "matching": [(label, action_address(project, name, query)) for name, label in MATCHING_ACTIONS],
+        "views": [],
+        "is_by_task": True,
+    }
+    return table.response("trajectories/trajectory_list.html", context)
 
 
-@require_POST
-@project_view(Role.RESEARCHER)
-def filter_delete(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    deleted = saved.delete_filter(project=project, pk=pk)
-    messages.success(request, f"Filter {deleted.name} deleted.")
-    return redirect(_explorer(project))
+def _matching_rows(project: Project, form: FilterForm) -> QuerySet[Trajectory]:
+    """None at all where the filter is invalid; the form then has the error."""
+    if form.filter is None:
+        form.is_valid()
+        return Trajectory.objects.none()
+    try:
+        return filter_trajectories(project, form.filter)
+    except FilterError as error:
+        form.is_valid()
+        form.refuse(error)
+        return Trajectory.objects.none()
 
 
 @require_POST
@@ -87,9 +100,8 @@ def trajectories_tag(request: ProjectRequest, project: Project) -> HttpResponse:
     form = TagForm(request.POST)
     if not form.is_valid():
         raise DomainError("A tag needs 1 to 60 characters.")
-    values = form.cleaned_data
-    tag, remove = " ".join(values["tag"].split()), values["remove"]
-    rows = _selected_trajectories(request, project, values)
+    tag, remove = " ".join(form.cleaned_data["tag"].split()), form.cleaned_data["remove"]
+    rows = filter_trajectories(project, posted_selection(request.POST))
     changed = services.tag_trajectories(project=project, rows=rows, tag=tag, remove=remove, by=request.user)
     done = f"no longer tagged {tag}" if remove else f"tagged {tag}"
     if changed:
@@ -103,8 +115,7 @@ def trajectories_tag(request: ProjectRequest, project: Project) -> HttpResponse:
             if remove
             else "All selected trajectories already have this tag.",
         )
-    query = _query(QueryDict(values["query"]))
-    return redirect(f"{_explorer(project)}?{query}" if query else _explorer(project))
+    return redirect(explorer_address(project, request.POST.get("query", "")))
 
 
 @require_safe
@@ -120,36 +131,3 @@ def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
     )
     context |= {"url": reverse(f"trajectories:{name}", args=[project.slug]), "label": label}
     return render(request, "components/_node.html", context)
-
-
-def _filter_values(form: FilterForm) -> dict[str, Any]:
-    """The values to filter by. Invalid fields of a form are ignored."""
-    if not form.is_bound:
-        return {}
-    form.is_valid()
-    return {name: value for name, value in form.cleaned_data.items() if value not in ("", None)}
-
-
-def _query(data: QueryDict) -> str:
-    """The filters of a query string, without other parameters."""
-    return urlencode([(name, str(data[name])) for name in FilterForm.base_fields if data.get(name)])
-
-
-def _selected_trajectories(
-    request: ProjectRequest, project: Project, values: dict[str, Any]
-) -> QuerySet[Trajectory]:
-    if values["every"]:
-        form = FilterForm(QueryDict(values["query"]), project=project)
-        if not form.is_valid():
-            raise DomainError("The filter is invalid. Fix it before tagging all matches.")
-        return filter_trajectories(project, **_filter_values(form))
-    chosen = request.POST.getlist("chosen")
-    if not chosen:
-        raise DomainError("No trajectory is selected. Select trajectories, or all that match the filter.")
-    if not all(key.isdecimal() and len(key) < 19 for key in chosen):
-        raise DomainError("chosen must be trajectory numbers.")
-    return Trajectory.objects.filter(project=project, pk__in=chosen)
-
-
-def _explorer(project: Project) -> str:
-    return reverse("trajectories:trajectory-list", args=[project.slug])

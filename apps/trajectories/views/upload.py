@@ -11,11 +11,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
-from apps.trajectories import formats, saved, uploads
+from apps.trajectories import formats, saved, services, uploads
 from apps.trajectories.card_rendering import render_step_cards
 from apps.trajectories.formats.json_paths import discover_paths
 from apps.trajectories.formats.mapping import NAME, guess_fields
-from apps.trajectories.forms import ConfirmForm, MappingForm, UploadForm
+from apps.trajectories.forms import ConfirmForm, MappingForm, MaskingForm, UploadForm
 from apps.trajectories.models import Import
 from apps.trajectories.selectors import newest_traces
 
@@ -89,7 +89,9 @@ def _render_preview(
     found = context["found"]
     if found.first:
         token = uploads.sign_upload(context["project"], upload)
-        context["confirm"] = ConfirmForm(initial={"token": token})
+        context["confirm"] = ConfirmForm(
+            initial={"token": token}, always=services.detectors_of(context["project"])
+        )
         context["shown"] = [
             (trajectory, render_step_cards(trajectory, _STEPS_SHOWN)) for trajectory in found.first
         ]
@@ -99,7 +101,7 @@ def _render_preview(
 @require_POST
 @project_view(Role.RESEARCHER)
 def import_start(request: ProjectRequest, project: Project) -> HttpResponse:
-    form = ConfirmForm(request.POST)
+    form = ConfirmForm(request.POST, always=services.detectors_of(project))
     if not form.is_valid():
         raise DomainError("There is no upload to confirm. Upload a file first.")
     job = uploads.start_import(project=project, by=request.user, **form.cleaned_data)
@@ -122,3 +124,18 @@ def import_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpRes
     uploads.cancel_import(job=job)
     messages.info(request, "The import is being cancelled.")
     return redirect("trajectories:import-detail", project.slug, job.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.OWNER)
+def masking_edit(request: ProjectRequest, project: Project) -> HttpResponse:
+    """What every import of the project masks."""
+    form = MaskingForm(request.POST or None, initial={"detectors": services.detectors_of(project)})
+    if request.method == "POST":
+        form = MaskingForm(request.POST)
+        if form.is_valid():
+            services.set_masking(project=project, detectors=form.cleaned_data["detectors"], by=request.user)
+            messages.success(request, "Imports from now on are masked like this.")
+            return redirect("trajectories:masking-edit", project.slug)
+    context = {"project": project, "form": form}
+    return render(request, "trajectories/masking_edit.html", context, status=422 if form.errors else 200)

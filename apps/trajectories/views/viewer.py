@@ -11,47 +11,54 @@ from apps.accounts.models import Project, Role
 from apps.core.errors import NotFound
 from apps.trajectories import attachments, outline
 from apps.trajectories.models import Trajectory
-from apps.trajectories.notes import collect_notes
-from apps.trajectories.patterns import PATTERNS
+from apps.trajectories.notes import Note, collect_notes
+from apps.trajectories.overview import step_overview
 from apps.trajectories.pictures import IMAGE_TYPES, VIDEO_TYPES
-from apps.trajectories.selectors import (
-    load_trajectories,
-    parent_trajectory,
-    require_trajectory,
-    sibling_trajectories,
-    sub_agent_trajectories,
-)
+from apps.trajectories.selectors import load_trajectories, require_trajectory
 from apps.trajectories.step_cards import PAGE, step_cards
 from apps.trajectories.view_permissions import viewable_attachment, viewable_trajectory
 from apps.trajectories.views.parameters import parse_number
+from apps.trajectories.views.trajectory_page import (
+    VIEWS,
+    agent_step_indices,
+    json_context,
+    page_context,
+    step_context,
+    timeline_context,
+)
 
 MediaResponse = TypeVar("MediaResponse", HttpResponse, FileResponse)
 _MAX_QUERY_LENGTH = 200  # characters
+_SHORT = 200  # steps up to which a page has its overview when it opens
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def trajectory_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """`find`: words to search for when the page opens."""
+    """view: one of VIEWS. step: the page opens at it. find: words to search for when the page opens. list: the query of
+    the list that it was opened from. show_outcome=0 hides what the environment reported."""
     trajectory = require_trajectory(project, pk)
-    loaded = load_trajectories([pk])[pk]
-    steps, notes = loaded.steps, collect_notes(pk, loaded.agent_steps)
-    words = request.GET.get("find", "")[:_MAX_QUERY_LENGTH]
-    context = _steps(request, project, trajectory) | {
-        "chunks": [(start, min(start + PAGE, len(steps)) - 1) for start in range(PAGE, len(steps), PAGE)],
-        "marks": outline.step_marks(steps, notes),
-        "notes": notes,
-        "rewards": outline.reward_chart(steps) if _may_see_outcome(request) else None,
-        "patterns": [PATTERNS[name] for name in trajectory.patterns or () if name in PATTERNS],
-        "others": sibling_trajectories(trajectory),
-        "speakers": outline.speaker_steps(steps),
-        "parent": parent_trajectory(trajectory),
-        "sub_agents": sub_agent_trajectories(trajectory),
-        "words": words,
-        "found": outline.find_text(steps, words) if words else [],
-        "most": outline.MAX_MATCHES,
-    }
+    view = request.GET.get("view", "")
+    context = page_context(request, project, trajectory) | {"view": view if view in VIEWS else VIEWS[0]}
+    if context["view"] == "json":
+        context |= json_context(request, project, trajectory)
+    elif context["view"] == "timeline":
+        context |= timeline_context(request, trajectory)
+    else:
+        context |= _transcript(request, trajectory, context["notes"])
     return render(request, "trajectories/trajectory_detail.html", context)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def trajectory_overview(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """The minimap, speakers and usage of all steps, as a fragment: of long trajectories it comes after the page."""
+    trajectory = require_trajectory(project, pk)
+    notes = collect_notes(pk, agent_step_indices(trajectory))
+    context = step_context(request, project, trajectory)
+    context["overview"] = step_overview(load_trajectories([pk])[pk].steps, notes)
+    template = "_overview.html" if request.htmx else "trajectory_overview.html"  # type: ignore[attr-defined]
+    return render(request, f"trajectories/{template}", context)
 
 
 @require_safe
@@ -61,8 +68,9 @@ def trajectory_find(request: ProjectRequest, project: Project, pk: int) -> HttpR
     trajectory = require_trajectory(project, pk)
     words = request.GET.get("find", "")[:_MAX_QUERY_LENGTH]
     found = outline.find_text(load_trajectories([pk])[pk].steps, words)
-    context = {"project": project, "trajectory": trajectory, "words": words, "found": found}
-    return render(request, "trajectories/_found.html", context | {"most": outline.MAX_MATCHES})
+    context = step_context(request, project, trajectory)
+    context |= {"words": words, "found": found, "most": outline.MAX_MATCHES}
+    return render(request, "trajectories/_found.html", context)
 
 
 @require_safe
@@ -85,8 +93,7 @@ def step_detail(request: ProjectRequest, project: Project, pk: int, index: int) 
         raise NotFound(
             f"Trajectory {pk} has no step {index}; it has {trajectory.step_count}, counted from 0."
         )
-    context = {"project": project, "trajectory": trajectory, "cards": cards, "card": cards[0]}
-    context |= {"show_outcome": _may_see_outcome(request)}
+    context = _card_context(request, project, trajectory) | {"cards": cards, "card": cards[0]}
     template = "_step.html" if request.htmx else "step_list.html"  # type: ignore[attr-defined]
     return render(request, f"trajectories/{template}", context)
 
@@ -121,19 +128,45 @@ def _with_safe_headers(response: MediaResponse) -> MediaResponse:
     return response
 
 
-def _steps(request: ProjectRequest, project: Project, trajectory: Trajectory) -> dict[str, Any]:
-    start = parse_number(request.GET.get("start", "0"), "start", "a step")
-    stop = start + PAGE
+def _transcript(request: ProjectRequest, trajectory: Trajectory, notes: list[Note]) -> dict[str, Any]:
+    """The steps around the one that the page opens at; and of a short trajectory, the overview of all."""
+    at = min(parse_number(request.GET.get("step", "0"), "step", "a step"), trajectory.step_count - 1)
+    start = at - at % PAGE
+    stop = min(start + PAGE, trajectory.step_count)
+    words = request.GET.get("find", "")[:_MAX_QUERY_LENGTH]
+    is_short = trajectory.step_count <= _SHORT
+    steps = load_trajectories([trajectory.pk])[trajectory.pk].steps if words or is_short else ()
     return {
-        "project": project,
-        "trajectory": trajectory,
         "cards": step_cards(trajectory.pk, start, stop),
-        "start": start,
-        "next_start": stop if stop < trajectory.step_count and "alone" not in request.GET else None,
-        "show_outcome": _may_see_outcome(request),
+        "before": (0, start - 1) if start else None,
+        "after": (stop, trajectory.step_count - 1) if stop < trajectory.step_count else None,
+        "previous_start": max(start - PAGE, 0),
+        "overview": step_overview(steps, notes) if is_short else None,
+        "words": words,
+        "found": outline.find_text(steps, words) if words else [],
+        "most": outline.MAX_MATCHES,
     }
 
 
-def _may_see_outcome(request: ProjectRequest) -> bool:
-    """Only on request, and never for annotators: the outcome would bias them."""
-    return "show_outcome" in request.GET and Role(request.membership.role).includes(Role.RESEARCHER)
+def _steps(request: ProjectRequest, project: Project, trajectory: Trajectory) -> dict[str, Any]:
+    start = parse_number(request.GET.get("start", "0"), "start", "a step")
+    stop = start + PAGE
+    return _card_context(request, project, trajectory) | {
+        "cards": step_cards(trajectory.pk, start, stop),
+        "start": start,
+        "next_start": stop if stop < trajectory.step_count and "alone" not in request.GET else None,
+    }
+
+
+def _card_context(request: ProjectRequest, project: Project, trajectory: Trajectory) -> dict[str, Any]:
+    """On the page of the trajectory (`page`) researchers see all about a step. Elsewhere only its content, and the
+    reward on request; annotators never: the outcome would bias them."""
+    if not _is_researcher(request):
+        return {"project": project, "trajectory": trajectory, "show_outcome": False}
+    if "page" in request.GET:
+        return step_context(request, project, trajectory)
+    return {"project": project, "trajectory": trajectory, "show_outcome": "show_outcome" in request.GET}
+
+
+def _is_researcher(request: ProjectRequest) -> bool:
+    return Role(request.membership.role).includes(Role.RESEARCHER)

@@ -29,9 +29,11 @@ def test_home_lists_my_projects_and_no_others(
     assert "Foreign" not in page
 
 
-def test_home_of_nobody_says_how_to_begin(as_: Callable[[str], Client], project: Project) -> None:
+def test_home_without_a_project_leads_to_the_first(as_: Callable[[str], Client], project: Project) -> None:
     page = as_("stranger").get(reverse("accounts:home")).content.decode()
-    assert "create_project my-project --owner stranger@example.org" in page
+    assert "Create project" in page
+    assert "Open the sample project" in page
+    assert "ask its owner to add stranger@example.org" in page
 
 
 @pytest.mark.parametrize(("who", "sees"), [("annotator", False), ("reviewer", False), ("researcher", True)])

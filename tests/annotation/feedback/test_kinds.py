@@ -4,7 +4,12 @@ import io
 import json
 from typing import Any
 
+import krippendorff
+import numpy as np
 import pytest
+from nltk.metrics.agreement import AnnotationTask
+from nltk.metrics.distance import masi_distance
+from sklearn.metrics import cohen_kappa_score
 
 from apps.accounts.models import Project
 from apps.annotation.agreement import agreement
@@ -36,11 +41,29 @@ STEPS = {
 FIRST = {"task": TASK, "trajectory": HMM, "first_error": None, "annotator": "ben"}
 SCORE = {"task": TASK, "trajectory": HI, "criterion": "polite", "definition": "Kind.", "value": 4, "scale": [1, 5],
          "note": "warm", "annotator": "ann"}  # fmt: skip
+CATEGORY = {"task": TASK, "trajectory": HI, "criterion": "topic", "definition": "What it is about.",
+            "categories": ["greeting"], "options": ["greeting", "shopping"], "several": False, "note": "brief",
+            "annotator": "ann"}  # fmt: skip
+CATEGORIES = CATEGORY | {
+    "criterion": "failure",
+    "options": ["loop", "typo", "rude"],
+    "categories": [],
+    "several": True,
+}
+TAGS = {
+    "task": TASK,
+    "trajectory": HMM,
+    "labels": {"0": "bad"},
+    "tags": {"0": ["typo"], "2": ["loop", "typo"]},
+    "taxonomy": "errors",
+    "taxonomy_tags": ["loop", "typo"],
+    "annotator": "eve",
+}
 ACCEPT = {"task": TASK, "trajectory": HI, "accept": True, "annotator": "ann"}
 RATING = {"task": TASK, "trajectory": HI, "rating": 2.5, "scale": [0, 10], "annotator": "ann"}
 EACH = [
     ("rankings", RANKING), ("steps", STEPS), ("steps", FIRST), ("rubric", SCORE), ("ratings", ACCEPT),
-    ("ratings", RATING),
+    ("ratings", RATING), ("categories", CATEGORY), ("categories", CATEGORIES), ("steps", TAGS),
 ]  # fmt: skip
 
 
@@ -120,6 +143,18 @@ def test_a_criterion_that_is_defined_otherwise_is_another_version(project: Proje
         ("rubric", SCORE | {"scale": [5, 5]}, "/scale", "two different finite numbers"),
         ("rubric", SCORE | {"scale": [-1e308, 1e308]}, "/scale", "two different finite numbers"),
         ("rubric", SCORE | {"criterion": ""}, "/criterion", "between 1 and 200"),
+        (
+            "categories",
+            CATEGORY | {"categories": ["x"]},
+            "/categories",
+            "'x' is not one of greeting, shopping",
+        ),
+        ("categories", CATEGORY | {"categories": []}, "/categories", "give one category, or several"),
+        ("categories", CATEGORY | {"options": ["greeting"]}, "/options", "each once"),
+        ("categories", CATEGORIES | {"categories": ["typo", "typo"]}, "/categories", "named twice"),
+        ("steps", TAGS | {"tags": {"0": ["x"]}}, "/tags/0", "'x' is not one of"),
+        ("steps", TAGS | {"tags": {"9": ["typo"]}}, "/tags", "agent step 9"),
+        ("steps", TAGS | {"taxonomy": None}, "/taxonomy", "tags need the name of their taxonomy"),
         ("ratings", ACCEPT | {"rating": 3, "scale": [1, 5]}, "/accept", "either"),
         ("ratings", RATING | {"scale": None}, "/scale", "lowest, highest"),
         ("ratings", ACCEPT | {"scale": [1, 5]}, "/scale", "no scale"),
@@ -148,7 +183,14 @@ def test_a_table_has_a_column_for_everything(project: Project) -> None:
 def test_only_the_kinds_that_are_asked_for(project: Project) -> None:
     for format, record in EACH:
         load(project, format, record)
-    for kind, count in {"ranking": 1, "step": 2, "rubric": 1, "rating": 2, "pairwise": 0}.items():
+    for kind, count in {
+        "ranking": 1,
+        "step": 3,
+        "rubric": 1,
+        "rating": 2,
+        "category": 2,
+        "pairwise": 0,
+    }.items():
         assert len(list(feedback_records(project=project, filters={"kinds": [kind]}))) == count
 
 
@@ -168,3 +210,44 @@ def test_agreement_of_each_kind_by_hand(project: Project) -> None:
     assert kinds["step"]["level"] == "ordinal" and kinds["step"]["alpha"] == pytest.approx(1 - 0.5 / 3)
     assert kinds["rubric"]["criteria"]["polite"]["alpha"] == pytest.approx(-0.5)
     assert kinds["rubric"]["criteria"]["polite"]["pairs"][0]["kappa"] == pytest.approx(-1.0)
+
+
+def test_agreement_on_sets_of_categories_equals_that_of_the_peers(project: Project) -> None:
+    """MASI as NLTK has it; alpha and kappa of each category as of any yes or no."""
+    places = [HI, BYE, HMM, run("One"), run("Two")]
+    given = {
+        "ann": [["loop"], ["loop", "typo"], [], ["rude"], ["typo"]],
+        "ben": [["loop", "typo"], ["loop", "rude"], ["rude"], ["rude"], ["loop"]],
+    }
+    for who, sets in given.items():
+        records = [
+            CATEGORIES | {"annotator": who, "trajectory": place, "categories": categories}
+            for place, categories in zip(places, sets, strict=True)
+        ]
+        assert load(project, "categories", *records).created == 5
+    found = agreement(project=project)["kinds"]["category"]["criteria"]["failure"]
+    assert found["level"] == "set" and found["items"] == 5
+    task = AnnotationTask(
+        [(who, index, frozenset(each)) for who, sets in given.items() for index, each in enumerate(sets)],
+        distance=_masi_distance_of_any_sets,
+    )
+    assert found["alpha"] == pytest.approx(task.alpha())
+    (pair,) = found["pairs"]
+    assert pair["kappa"] == pytest.approx(task.weighted_kappa())
+    loop = [[float("loop" in each) for each in sets] for sets in given.values()]
+    assert found["categories"]["loop"]["alpha"] == pytest.approx(
+        krippendorff.alpha(reliability_data=np.array(loop), level_of_measurement="nominal")
+    )
+    assert found["categories"]["loop"]["pairs"][0]["kappa"] == pytest.approx(cohen_kappa_score(*loop))
+
+
+def _masi_distance_of_any_sets(a: frozenset[str], b: frozenset[str]) -> float:
+    return 0.0 if a == b else masi_distance(a, b)  # NLTK's divides by zero for two empty sets
+
+
+def test_agreement_on_tags_of_steps_and_of_the_whole_trajectory(project: Project) -> None:
+    load(project, "steps", TAGS, TAGS | {"annotator": "ben", "tags": {"2": ["loop"]}})
+    criteria = agreement(project=project)["kinds"]["step"]["criteria"]
+    assert criteria["errors, steps"]["items"] == 2  # steps 0 and 2
+    assert criteria["errors, whole trajectory"]["items"] == 1
+    assert set(criteria["errors, steps"]["categories"]) == {"loop", "typo"}

@@ -54,10 +54,10 @@ def test_every_judged_run_with_all_that_was_said_of_it(said: Project) -> None:
         assert run.content_hash in runs
         by_run[str(document["session_id"])] = (run, document["extra"]["feedback"])
     counts = sorted(len(feedback) for _, feedback in by_run.values())
-    assert counts == [1, 2, 5, 8]  # elsewhere a rating; BYE: a ranking and a pair; HMM, HI: of all kinds
+    assert counts == [1, 2, 6, 10]  # elsewhere a rating; BYE: a ranking and a pair; HMM, HI: of all kinds
     for name, (run, feedback) in by_run.items():
         for record in feedback:
-            assert record["annotator"] in ("ann", "ben") and record["made"]["revision"] >= 1
+            assert record["annotator"] in ("ann", "ben", "eve") and record["made"]["revision"] >= 1
             meant = (
                 record["items"][record["this"]]
                 if "items" in record
@@ -122,6 +122,13 @@ def test_every_judgement_as_events(said: Project) -> None:
             ("step", -1.0, "bad", "Hi"),
             ("step", 1.0, "good", None),
             ("first error", None, "none", None),
+            ("step", -1.0, "bad", None),
+            ("errors", None, "typo", None),
+            ("errors", None, "loop", None),
+            ("errors", None, "typo", None),
+            ("topic", None, "greeting", "brief"),
+            ("failure", None, "none", "brief"),
+            *((f"failure: {name}", 0.0, "no", None) for name in ("loop", "typo", "rude")),
             ("polite", 4.0, None, "warm"),
             ("accept", 1.0, "accepted", None),
             ("rating", 2.5, None, None),

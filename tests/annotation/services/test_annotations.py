@@ -3,6 +3,7 @@
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
 
 import pytest
 from django.db import connections
@@ -256,6 +257,19 @@ def test_a_draft_that_arrives_after_its_annotation_is_old_news(campaign: Campaig
     services.save_draft(assignment=hers, fields={"choice": "tie"}, idempotency_key=key, by=annotator)
     hers.refresh_from_db()
     assert (hers.draft, hers.state) == ({}, Assignment.State.SUBMITTED)
+
+
+def test_an_annotation_opened_again_and_not_changed_is_no_draft(campaign: Campaign, annotator: User) -> None:
+    rows.pair(campaign, "one")
+    hers = rows.leased(campaign, annotator)
+    fields = {"choice": "left-1"}
+    services.submit_form(assignment=hers, fields=fields, idempotency_key=uuid.uuid4(), by=annotator)
+    again: dict[str, Any] = {"assignment": hers, "by": annotator}
+    other = {"choice": "right-1"}
+    assert services.save_draft(fields=other, idempotency_key=uuid.uuid4(), **again).draft == other
+    assert services.save_draft(fields={}, idempotency_key=uuid.uuid4(), **again).draft == {}
+    saved = services.save_draft(fields=fields, idempotency_key=uuid.uuid4(), **again)
+    assert (saved.draft, saved.draft_saved_at) == ({}, None)
 
 
 @pytest.mark.django_db(transaction=True)

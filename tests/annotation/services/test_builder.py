@@ -3,9 +3,10 @@
 import pytest
 
 from apps.annotation import services
-from apps.annotation.models import Campaign, Item
+from apps.annotation.models import Annotator, Assignment, Campaign, Item
 from apps.annotation.services import ItemBuildOptions
 from apps.core.errors import DomainError
+from apps.trajectories.filters import parse_filter
 from apps.trajectories.models import Task, Trajectory
 from tests.annotation import rows
 
@@ -73,18 +74,15 @@ def test_again_adds_nothing(campaign: Campaign, runs: list[Trajectory]) -> None:
 
 
 def test_filters_and_preview(campaign: Campaign, runs: list[Trajectory]) -> None:
-    owls = services.ItemFilters(agents=("owl",))
-    preview = services.count_items(
-        project=campaign.project, choice=ItemBuildOptions(per_task=5, filters=owls)
-    )
+    owls = parse_filter("agent=owl")
+    preview = services.count_items(project=campaign.project, choice=ItemBuildOptions(per_task=5, filter=owls))
     assert (preview.tasks, preview.items) == (1, 1)
     assert (
-        services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=5, filters=owls)).created
-        == 1
+        services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=5, filter=owls)).created == 1
     )
     nothing = services.count_items(
         project=campaign.project,
-        choice=ItemBuildOptions(per_task=5, filters=services.ItemFilters(tasks=("no such",))),
+        choice=ItemBuildOptions(per_task=5, filter=parse_filter("task=no such")),
     )
     assert (nothing.tasks, nothing.items) == (0, 0)
 
@@ -107,10 +105,10 @@ def single(campaign: Campaign) -> Campaign:
 def test_runs_alone(campaign: Campaign, runs: list[Trajectory]) -> None:
     added = services.build_items(campaign=single(campaign), choice=ItemBuildOptions(size=1, per_task=3))
     assert added.created == 3 and all(len(item) == 1 for item in pairs())
-    failed = services.ItemFilters(outcome="failure")
+    failed = parse_filter("success=no")
     assert (
         services.count_items(
-            project=campaign.project, choice=ItemBuildOptions(size=1, per_task=9, filters=failed)
+            project=campaign.project, choice=ItemBuildOptions(size=1, per_task=9, filter=failed)
         ).items
         == 2
     )
@@ -134,3 +132,49 @@ def test_an_item_of_a_size_the_campaign_cannot_show_is_refused(
 ) -> None:
     with pytest.raises(DomainError, match="Comparison needs 2 trajectories"):
         services.build_items(campaign=campaign, choice=ItemBuildOptions(size=1))
+
+
+def test_a_limit_draws_from_all_tasks(campaign: Campaign, runs: list[Trajectory]) -> None:
+    def chosen(seed: int) -> set[str]:
+        Item.objects.all().delete()
+        choice = ItemBuildOptions(per_task=100, differ="any", seed=seed, limit=2)
+        assert services.count_items(project=campaign.project, choice=choice).items == 2
+        services.build_items(campaign=campaign, choice=choice)
+        return set(Item.objects.values_list("key", flat=True))
+
+    assert len(chosen(1)) == 2 and chosen(1) == chosen(1)
+    assert len({frozenset(chosen(seed)) for seed in range(10)}) > 1
+    counted = services.count_items(
+        project=campaign.project, choice=ItemBuildOptions(per_task=100, differ="any")
+    )
+    assert counted.possible == counted.items > 2
+
+
+def test_new_items_are_assigned(campaign: Campaign, runs: list[Trajectory]) -> None:
+    names = ("one", "two")
+    annotators = [Annotator.objects.create(project=campaign.project, name=name) for name in names]
+    services.update_campaign(campaign=campaign, overlap=2)
+    campaign.refresh_from_db()
+    added = services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=3))
+    services.assign_new_items(campaign=campaign, items=added.items, annotators=annotators)
+    assert list(Item.objects.values_list("claimed_count", flat=True)) == [2] * added.created
+    held = Assignment.objects.filter(is_reserved=True, state=Assignment.State.ASSIGNED)
+    assert held.count() == 2 * added.created
+    got = services.assign_next_item(campaign=campaign, annotator=annotators[0])
+    assert got is not None and got.item_id in added.items
+    third = Annotator.objects.create(project=campaign.project, name="three")
+    with pytest.raises(DomainError, match="assign fewer"):
+        services.assign_new_items(campaign=campaign, items=added.items, annotators=[*annotators, third])
+
+
+def test_one_matches_and_others_are_of_its_task(campaign: Campaign, runs: list[Trajectory]) -> None:
+    owls = parse_filter("agent=owl")
+    choice = ItemBuildOptions(per_task=100, differ="any", filter=owls, partner="any")
+    services.build_items(campaign=campaign, choice=choice)
+    made = pairs()
+    assert made and all(any(run.agent_name == "owl" for run in pair) for pair in made)
+    assert any(any(run.agent_name != "owl" for run in pair) for pair in made)
+    strict = ItemBuildOptions(per_task=100, differ="any", filter=owls)
+    assert services.count_items(project=campaign.project, choice=strict).items < len(made)
+    with pytest.raises(DomainError, match="partner"):
+        services.build_items(campaign=campaign, choice=ItemBuildOptions(partner="none"))  # type: ignore[arg-type]

@@ -1,8 +1,10 @@
 """Campaigns: made, changed with a growing version, refused where wrong."""
 
+from collections.abc import Callable
+
 import pytest
 
-from apps.accounts.models import Project
+from apps.accounts.models import Project, User
 from apps.annotation import services
 from apps.annotation.models import Campaign
 from apps.core.errors import Conflict, DomainError
@@ -58,3 +60,22 @@ def test_closing_and_opening(campaign: Campaign) -> None:
 def test_an_unknown_change_is_refused(campaign: Campaign, project: Project) -> None:
     with pytest.raises(DomainError, match="project"):
         services.update_campaign(campaign=campaign, project=project)
+
+
+@pytest.mark.parametrize("close", [services.close_campaign, services.archive_campaign])
+def test_a_closed_campaign_refuses_what_hands_out_work(
+    campaign: Campaign, annotator: User, close: Callable[..., Campaign]
+) -> None:
+    item = rows.pair(campaign, "one")
+    campaign = close(campaign=campaign)
+    person = rows.annotator(campaign, annotator)
+    for attempt in (
+        lambda: services.start_pilot(campaign=campaign, items=1),
+        lambda: services.assign_items(annotator=person, items=[item]),
+        lambda: services.offer_skipped_items(campaign=campaign),
+        lambda: rows.pair(campaign, "two"),
+    ):
+        with pytest.raises(Conflict, match="Reopen the campaign before you"):
+            attempt()
+    campaign = services.open_campaign(campaign=campaign)
+    assert services.start_pilot(campaign=campaign, items=1) == 1

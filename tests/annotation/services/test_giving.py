@@ -1,5 +1,7 @@
 """Who gets what by someone's will: given items, taken back ones, pilots, orders by a score, archives."""
 
+from typing import Any
+
 import pytest
 
 from apps.accounts.models import Project, User
@@ -131,3 +133,47 @@ def test_who_leaves_the_project_holds_nothing(
     assert sum(campaign.items.values_list("claimed_count", flat=True)) == 1
     for _ in range(2):
         rows.submit(rows.leased(campaign, other_annotator), other_annotator)
+
+
+def test_what_is_given_to_one_alone_goes_to_no_one_else(
+    campaign: Campaign, annotator: User, other_annotator: User
+) -> None:
+    campaign.overlap = 2
+    campaign.save()
+    item = rows.pair(campaign, "one")
+    hers, his = rows.annotator(campaign, annotator), rows.annotator(campaign, other_annotator)
+    assert services.assign_items(annotator=hers, items=[item], only=True) == 1
+    assert rows.lease(campaign, other_annotator) is None
+    services.update_campaign(campaign=campaign, overlap=3)  # of the other items
+    assert rows.lease(campaign, other_annotator) is None
+    assignment = rows.leased(campaign, annotator)
+    assert services.assign_items(annotator=his, items=[item], only=True) == 1  # two, by name
+    rows.submit(assignment, annotator)
+    rows.submit(rows.leased(campaign, other_annotator), other_annotator)
+    rows.assert_counts_are_right(campaign)
+
+
+@pytest.mark.parametrize("leave", [services.skip_assignment, services.flag_assignment])
+def test_an_item_of_one_alone_that_is_left_goes_to_others(
+    campaign: Campaign, annotator: User, other_annotator: User, leave: Any
+) -> None:
+    campaign.overlap = 2
+    campaign.save()
+    item = rows.pair(campaign, "one")
+    services.assign_items(annotator=rows.annotator(campaign, annotator), items=[item], only=True)
+    leave(assignment=rows.leased(campaign, annotator), reason="Too long", by=annotator)
+    item.refresh_from_db()
+    assert (item.is_exclusive, item.overlap, item.claimed_count) == (False, 2, 0)
+    assert rows.leased(campaign, other_annotator).item == item
+    rows.assert_counts_are_right(campaign)
+
+
+def test_an_item_of_one_alone_that_is_released_is_open_to_everyone(
+    campaign: Campaign, annotator: User, other_annotator: User
+) -> None:
+    item = rows.pair(campaign, "one")
+    services.assign_items(annotator=rows.annotator(campaign, annotator), items=[item], only=True)
+    services.release_assignment(assignment=Assignment.objects.get(item=item))
+    item.refresh_from_db()
+    assert (item.is_exclusive, item.overlap, item.claimed_count) == (False, campaign.overlap, 0)
+    assert rows.leased(campaign, other_annotator).item == item

@@ -19,7 +19,7 @@ FIELDS = {
     "gold_percent": "10",
     "gold_threshold": "70",
 }
-PAIRS = {"size": "2", "per_task": "3", "differ": "outcome", "seed": "0"}
+PAIRS = {"size": "2", "per_task": "3", "differ": "outcome", "partner": "matching", "seed": "0"}
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from django.urls import reverse
 from apps.accounts.models import Membership, Project, User
 from apps.annotation import services
 from apps.annotation.models import Assignment, Campaign, Item, Participation
+from apps.trajectories.models import Task
 from tests.annotation import rows
 from tests.factories import make_member
 
@@ -70,7 +71,7 @@ def test_the_next_dispute_is_decided_and_then_nothing_is_left(theirs: Client, di
     assert after["Location"] == next_one
     assert theirs.get(next_one)["Location"].endswith("?disputed=1")
     listed = theirs.get(url("item-list", disputed.campaign_id), {"disputed": "1"}).content.decode()
-    assert "<td>yes" in listed
+    assert ">yes<" in listed
     assert "adjudication" in theirs.get(url("item-detail", disputed.pk)).content.decode()
 
 
@@ -193,3 +194,23 @@ def test_whoever_is_paused_is_told_and_can_be_let_go_on(
     assert theirs.post(url("campaign-resume", campaign.pk), {"annotator": "x"}).status_code == 404
     theirs.post(url("campaign-resume", campaign.pk), {"annotator": her.pk})
     assert "Do one." in annotator_client.get(url("campaign-work", campaign.pk)).content.decode()
+
+
+def test_all_items_with_their_status(
+    campaign: Campaign, task: Task, researcher: User, client: Client
+) -> None:
+    for key, claimed, completed in (("a", 0, 0), ("b", 1, 0), ("c", 2, 1), ("d", 2, 2)):
+        Item.objects.create(
+            campaign=campaign, task=task, key=key, overlap=2, claimed_count=claimed, completed_count=completed
+        )
+    Item.objects.create(campaign=campaign, task=task, key="e", overlap=0, purpose="gold")
+    client.force_login(researcher)
+    address = f"/p/desk/campaigns/{campaign.pk}/judged/"
+
+    def keys(**query: str) -> str:
+        return "".join(line.row.key for line in client.get(address, query).context["table"].body)
+
+    assert keys(all="1") == "edcba" and keys() == ""
+    found = {status: keys(all="1", status=status) for status in ("waiting", "assigned", "partly", "complete")}
+    assert found == {"waiting": "a", "assigned": "b", "partly": "c", "complete": "d"}
+    assert keys(all="1", kept_for="gold") == "e" and keys(all="1", status="lost") == ""

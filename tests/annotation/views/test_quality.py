@@ -57,6 +57,18 @@ def test_from_a_figure_to_what_was_said(
     assert "A slightly better" in detail and "B slightly better" in detail
 
 
+def test_only_columns_with_figures_are_shown(reviewer: Client, campaign: Campaign, annotator: User) -> None:
+    columns = ("Chose the left", "Chose the longer", "Agrees with majority", "Gold items")
+    rows.pair(campaign, "one")
+    rows.submit(rows.leased(campaign, annotator), annotator)
+    page = reviewer.get(url("campaign-quality", campaign.pk)).content.decode()
+    assert [name for name in columns if name in page] == ["Chose the left", "Chose the longer"]
+    assert load(campaign.project, "rubric", SCORE).created == 1
+    imported = Campaign.objects.exclude(pk=campaign.pk).get()
+    page = reviewer.get(url("campaign-quality", imported.pk)).content.decode()
+    assert "Annotations</th>" in page and not [name for name in columns if name in page]
+
+
 def test_golden_values_of_pandalm(reviewer: Client, project: Project, shared_data: Path) -> None:
     with (shared_data / "pandalm" / "testset-v1.json").open("rb") as stream:
         import_feedback(project=project, stream=stream, format="pandalm", by=None, campaign="PandaLM")

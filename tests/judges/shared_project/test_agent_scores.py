@@ -7,8 +7,9 @@ from apps.judges import services
 from apps.judges.agent_scores import agent_scores
 from apps.judges.models import JudgeResult, JudgeRun
 from apps.llm.models import LLMConnection
+from apps.trajectories.filter_queries import filter_trajectories
 from apps.trajectories.models import Trajectory, TrajectoryFact
-from apps.trajectories.selectors import best_of_tasks, fact_names, filter_trajectories
+from apps.trajectories.selectors import best_of_tasks, fact_names
 from tests.judges import parcels
 from tests.judges.parcels import COMPARED, SCORED, campaign, done
 
@@ -75,7 +76,7 @@ def test_the_explorer_finds_runs_by_a_judge_and_only_where_it_is_named(rules: LL
     assert fact_names(project) == ["strict: Care"]
 
     def agents(**by: str) -> set[str]:
-        return set(filter_trajectories(project, **by).values_list("agent_name", flat=True))  # type: ignore[arg-type]
+        return set(filter_trajectories(project, by).values_list("agent_name", flat=True))  # type: ignore[arg-type]
 
     assert agents(fact="strict: Care", judged="good") == {"fox"}
     assert agents(fact="strict: Care", judged="bad") == {"owl"}

@@ -9,7 +9,6 @@ import importlib.util
 import sys
 import types
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,13 +18,13 @@ import pytest
 import torch
 
 from benchmarks.chat_templates import template_text
+from tests.peer_modules import PEERS, EmptyModules
 from tests.rewards.wire.reading_model import ReadingModel
 from tests.workers.decoders import tokenizer
 from tests.workers.engine.fakes import FakeModel
 
 pytestmark = pytest.mark.ml
 
-PEERS = Path(sys.prefix) / "peers"
 PROMPT, RESPONSE = "Where is my parcel?", "It comes today."
 
 
@@ -39,35 +38,6 @@ TURNS = [
 @pytest.fixture
 def fake() -> FakeModel:
     return ReadingModel()
-
-
-class Anything(types.ModuleType):
-    """A module in which every name is there, and nothing does anything."""
-
-    __path__: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return type(name, (), {"__init__": lambda self, *args, **options: None})
-
-
-class EmptyModules:
-    """Finds whatever of `names` is not installed."""
-
-    def __init__(self, *names: str) -> None:
-        self.names = names
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name.split(".")[0] in self.names:
-            return importlib.util.spec_from_loader(name, loader=self)  # type: ignore[arg-type]
-        return None
-
-    def create_module(self, spec: Any) -> types.ModuleType:
-        return Anything(spec.name)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Nothing to execute."""
 
 
 @pytest.fixture

@@ -245,7 +245,76 @@ SWE_ROW = {
 }
 GAIA = {"task_id": "c61d22de", "model_answer": "17", "reasoning_trace": "I counted them.", "level": 1}
 
+KAGGLE: dict[str, Any] = {
+    "id": "e1",
+    "name": "bargaining",
+    "description": "Divide the pool.",
+    "rewards": [6.0],
+    "statuses": ["DONE"],
+    "info": {"TeamNames": ["gpt-x"], "EpisodeId": 73},
+    "player": 0,
+    "steps": [
+        [{"action": {"submission": -1}, "observation": {"step": 0, "pool": "two hats"}, "status": "ACTIVE"}],
+        [
+            {
+                "action": {"submission": 3, "actionString": "offer one", "thoughts": "One is fair."},
+                "observation": {"observationString": "It is refused.", "step": 1},
+                "status": "INACTIVE",
+                "reward": None,
+            }
+        ],
+        [
+            {
+                "action": {"submission": -1},
+                "observation": {"step": 2, "done": "yes"},
+                "status": "DONE",
+                "reward": 6.0,
+            }
+        ],
+    ],
+}
+_ASKED = [{"role": "system", "content": "Be an agent."}, {"role": "user", "content": "Count the files."}]
+VIVARIA: list[dict[str, Any]] = [
+    {
+        "runId": 7,
+        "index": 1,
+        "agentBranchNumber": 0,
+        "calledAt": 1,
+        "content": {"type": "log", "content": ["begun"]},
+    },
+    {
+        "runId": 7,
+        "index": 2,
+        "agentBranchNumber": 0,
+        "calledAt": 2,
+        "content": {
+            "type": "generation",
+            "agentRequest": {"settings": {"model": "gpt-x", "temp": 1}, "messages": _ASKED},
+            "finalResult": {
+                "outputs": [
+                    {"completion": "I count.", "function_call": {"name": "bash", "arguments": '{"c": "ls"}'}}
+                ],
+                "n_prompt_tokens_spent": 10,
+                "n_completion_tokens_spent": 4,
+                "cost": 0.5,
+            },
+        },
+    },
+    {
+        "runId": 7,
+        "index": 3,
+        "agentBranchNumber": 0,
+        "calledAt": 3,
+        "content": {"type": "submission", "value": "12"},
+    },
+]
+FEW_SHOT = {
+    "messages_display": "user: Cancel it.\nMy id is 7.\nassistant: None\ntool: user not found\nassistant: Who are you?"
+}
 DOCUMENTS: dict[str, Any] = {
+    "kaggle": KAGGLE,
+    "vivaria": VIVARIA,
+    "few-shot": FEW_SHOT,
     "agent-data-protocol": ADP,
     "agent-bench": AGENT_BENCH,
     "toolbench": TOOLBENCH,

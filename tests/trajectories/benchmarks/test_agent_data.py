@@ -8,10 +8,10 @@ import pytest
 from apps.trajectories import formats
 from tests.trajectories.benchmarks import documents
 from tests.trajectories.benchmarks.documents import DOCUMENTS
+from tests.trajectories.benchmarks.run_documents import TAU2
 from tests.trajectories.conftest import lines
 from tests.trajectories.reading import media, read_bytes, read_one, zipped
 from tests.trajectories.real_files import comes_back
-from tests.trajectories.test_formats import TAU2
 from workers.schema import Trajectory
 
 

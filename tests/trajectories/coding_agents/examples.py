@@ -1,5 +1,6 @@
 """A small document of each format of a coding agent, for tests of all formats."""
 
+import json
 from typing import Any
 
 CLAUDE_CODE: list[dict[str, Any]] = [
@@ -285,7 +286,132 @@ SWE_ROW: dict[str, Any] = {
     "traj_id": "owner__repo.abc.lm_1.x1",
     "patch": "diff",
 }
+AIDER = {
+    "aider": {"started": "2025-12-03 14:43:45", "model": "openai/small"},
+    "messages": [
+        {"role": "tool", "content": "Aider v0.86.1"},
+        {"role": "user", "content": "Write a file."},
+        {"role": "assistant", "content": "Here it is.", "usage": {"cost": 0.25}},
+    ],
+}
+CURSOR: list[dict[str, Any]] = [
+    {"role": "user", "message": {"content": [{"type": "text", "text": "<user_query>list it</user_query>"}]}},
+    {
+        "role": "assistant",
+        "message": {
+            "content": [
+                {"type": "text", "text": "I list the files."},
+                {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}},
+            ]
+        },
+    },
+    {"type": "turn_ended", "status": "success"},
+]
+SPECSTORY_SESSION = {
+    "specstory": {
+        "agent": "Claude Code",
+        "id": "e317d7b9",
+        "started": "2026-01-16 16:48:38Z",
+        "title": "A session",
+    },
+    "messages": [
+        {"role": "user", "timestamp": "2026-01-16 16:48:38Z", "content": "Look."},
+        {"role": "assistant", "model": "claude-opus-4-5", "content": None, "reasoning_content": "I look."},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"type": "function", "function": {"name": "Glob", "arguments": {"type": "search"}}}
+            ],
+        },
+        {"role": "tool", "content": "a.go"},
+        {"role": "assistant", "content": "Done."},
+    ],
+}
+OPENCLAW: list[dict[str, Any]] = [
+    {
+        "type": "message.in",
+        "channel": "telegram",
+        "from": "telegram:1",
+        "content": "Who am I?",
+        "timestamp": 1,
+    },
+    {"type": "agent.start", "sessionKey": "agent:main:main", "agentId": "main", "prompt": "Who am I?"},
+    {
+        "type": "tool.start",
+        "toolName": "exec",
+        "params": {"command": "whoami"},
+        "sessionKey": "agent:main:main",
+        "agentId": "main",
+    },
+    {
+        "type": "tool.end",
+        "toolName": "exec",
+        "durationMs": 291,
+        "success": True,
+        "sessionKey": "agent:main:main",
+    },
+    {"type": "message.out", "channel": "telegram", "to": "telegram:1", "content": "You are root."},
+]
+COPILOT: list[dict[str, Any]] = [
+    {"ts": 1, "dur": 0, "sid": "s1", "type": "user_message", "name": "user_message", "spanId": "u1", "status": "ok",
+     "attrs": {"content": "Read the config."}},
+    {"ts": 2, "dur": 45, "sid": "s1", "type": "agent_response", "name": "agent_response", "spanId": "a1",
+     "status": "ok", "attrs": {"response": json.dumps([{"role": "assistant", "parts": [
+         {"type": "text", "content": "I read it."},
+         {"type": "tool_call", "id": "c1", "name": "read_file", "arguments": '{"path": "config.py"}'}]}])}},
+    {"ts": 3, "dur": 57, "sid": "s1", "type": "tool_call", "name": "read_file", "spanId": "c1", "status": "ok",
+     "attrs": {"args": '{"path": "config.py"}', "result": "DEBUG = True"}},
+    {"ts": 4, "dur": 20, "sid": "s1", "type": "tool_call", "name": "run", "spanId": "c2", "status": "ok",
+     "attrs": {"args": {"command": "pytest"}, "result": "5 passed"}},
+]  # fmt: skip
+_COST = {"input": 0.25, "output": 0.5, "total": 0.75}
+PI: list[dict[str, Any]] = [
+    {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-01-01T10:00:00Z", "cwd": "/work/shop"},
+    {
+        "type": "message",
+        "id": "e1",
+        "parentId": None,
+        "timestamp": "2026-01-01T10:00:01Z",
+        "message": {"role": "user", "content": [{"type": "text", "text": "List the files."}], "timestamp": 1},
+    },
+    {
+        "type": "message",
+        "id": "e2",
+        "parentId": "e1",
+        "timestamp": "2026-01-01T10:00:02Z",
+        "message": {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "I need ls."},
+                {"type": "toolCall", "id": "c1", "name": "bash", "arguments": {"command": "ls"}},
+            ],
+            "model": "claude-opus-4-5",
+            "usage": {"input": 12, "output": 3, "cost": _COST},
+            "stopReason": "toolUse",
+        },
+    },
+    {
+        "type": "message",
+        "id": "e3",
+        "parentId": "e2",
+        "timestamp": "2026-01-01T10:00:03Z",
+        "message": {
+            "role": "toolResult",
+            "toolCallId": "c1",
+            "toolName": "bash",
+            "content": [{"type": "text", "text": "a.py"}],
+            "isError": False,
+        },
+    },
+]
 EXAMPLES: dict[str, Any] = {
+    "pi": PI,
+    "openclaw": OPENCLAW,
+    "copilot": COPILOT,
+    "aider": AIDER,
+    "cursor": CURSOR,
+    "specstory": SPECSTORY_SESSION,
     "claude-code": CLAUDE_CODE,
     "codex": CODEX,
     "codex-exec": CODEX_EXEC,

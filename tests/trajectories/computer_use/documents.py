@@ -210,7 +210,18 @@ WILD_ROW = {
     "results/type_action": "",
 }
 
+SCREEN_AGENT: dict[str, Any] = {
+    "session_id": "s1",
+    "task_prompt": "Find the page.",
+    "send_prompt": '"You see a screen. What is the plan?"',
+    "LLM_response": '"[{\\"action_type\\": \\"WaitAction\\"}]"',
+    "LLM_response_editer": "I open the browser.",
+    "actions": '[{"action_type": "MouseAction", "mouse_action_type": "click", "mouse_position": {"width": 5}}]',
+    "video_height": 768,
+    "saved_image_name": "2023-12-20_19-31-31.jpg",
+}
 DOCUMENTS: dict[str, Any] = {
+    "screenagent": SCREEN_AGENT,
     "osworld": OSWORLD,
     "browser-use": BROWSER_USE,
     "webvoyager": WEBVOYAGER,

@@ -11,6 +11,13 @@ _RATING = {"Rating": "4", "Rationale": "Follows the instruction closely."}
 _RATED = {"Rating": "N/A", "Rationale": "Nothing to check here."}
 
 ROWS: dict[str, Any] = {
+    "mt-bench": {
+        "question_id": 101,
+        "answer_id": "TFomie",
+        "model_id": "gpt-4",
+        "choices": [{"index": 0, "turns": ["The second place.", "The last place but one."]}],
+        "tstamp": 1686286924.8,
+    },
     "feedback": {
         "task": {"id": "t1", "instruction": "Greet."},
         "a": {"messages": [ASK, BLUE]},

@@ -13,6 +13,7 @@ from workers.schema import Trajectory
 
 # Trajectories of a row, and the steps of each by their sources.
 EXPECTED = {
+    "mt-bench": ["aa"],
     "feedback": ["ua", "ua"], "atropos": ["ua", "ua"], "slime": ["ua"], "verifiers": ["suaa"], "verl": ["sua"],
     "hh": ["ua", "ua"], "preference": ["ua", "ua"], "trl-stepwise": ["uaa"], "helpsteer": ["uaua"],
     "helpsteer-preference": ["ua", "ua"], "safe-rlhf": ["ua", "ua"], "ultrafeedback": ["sua", "sua"],

@@ -343,7 +343,17 @@ AGENTSCOPE: list[dict[str, Any]] = [
         "timestamp": "t3",
     },
 ]
+ADK_TESTS: list[dict[str, Any]] = [
+    {
+        "query": "How warm is it?",
+        "expected_tool_use": [
+            {"tool_name": "weather", "tool_input": {"city": "Oslo"}, "mock_tool_output": "3 C"},
+        ],
+        "reference": "Three degrees.",
+    }
+]
 DOCUMENTS: dict[str, Any] = {
+    "adk-tests": ADK_TESTS,
     "nemo-gym": NEMO,
     "adk": ADK,
     "adk-events": [event | {"invocation_id": "i1"} for event in ADK["events"]],  # type: ignore[attr-defined]

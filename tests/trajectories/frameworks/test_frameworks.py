@@ -47,6 +47,7 @@ def calls_of(found: Trajectory) -> list[tuple[str, Any, list[str | None]]]:
 OSLO = {"city": "Oslo"}
 READ: dict[str, tuple[list[str | None], list[tuple[str, Any, list[str | None]]], str]] = {
     "nemo-gym": ([None, None], [("weather", OSLO, ["3 C, rain"])], "Three degrees."),
+    "adk-tests": ([None, None], [("weather", OSLO, ["3 C"])], "Three degrees."),
     "adk": (["root_agent", "writer"], [("weather", OSLO, ['{"t": "3 C"}'])], "Three degrees."),
     "adk-events": (["root_agent", "writer"], [("weather", OSLO, ['{"t": "3 C"}'])], "Three degrees."),
     "openai-agents": (["clerk", "writer"], [("weather", OSLO, ["3 C, rain"])], "Three degrees."),

@@ -222,7 +222,7 @@ def test_no_two_formats_claim_one_document(shared_data: Path) -> None:
     for path in sorted((shared_data / "wild").glob("*.json*")):
         with path.open("rb") as stream:
             singles += [record.document for record in read_import_records(stream)][:5]
-    own = ("otel", "otel-spans", "langfuse", "langsmith", "weave", "opik", "call-logs")
+    own = ("otel", "otel-spans", "langfuse", "langsmith", "weave", "opik", "proxy-logs")
     for document in singles:
         claims = [format.name for format in formats.FORMATS.values() if format.sniff(document)]
         assert len(claims) <= 1 or not set(claims) & set(own), claims

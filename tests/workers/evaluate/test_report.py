@@ -12,7 +12,7 @@ from tests import forked
 from workers.evaluate import RecordScorer, compare, evaluate, predict
 from workers.evaluate.bootstrap import t_quantile
 from workers.evaluate.predictions import ScoredRecord
-from workers.evaluate.report import length_correlation
+from workers.evaluate.report import length_correlation, take_decisions
 from workers.models import Lineage, ModelScore, build, load, save
 from workers.schema import OutcomeRecord, Part, Step, Task, Trajectory, write_records
 
@@ -34,7 +34,7 @@ def test_every_key_of_a_report(artifact, preferences) -> None:
     report = evaluate(RecordScorer(load(artifact(1))), preferences[:12], validation=preferences[12:])
     assert set(report) == {
         *("annotators", "preference", "calibration", "outcome", "steps", "scores", "length_correlation"),
-        *("truncated", "mistakes", "findings", "seconds"),
+        *("truncated", "mistakes", "findings", "seconds", "decisions"),
     }
     assert report["annotators"] is None  # nothing here was judged by three
     assert set(report["preference"]) == {
@@ -45,6 +45,21 @@ def test_every_key_of_a_report(artifact, preferences) -> None:
     assert set(report["calibration"]) == {"ece", "temperature", "curve"}
     assert -1 <= report["length_correlation"] <= 1
     json.dumps(report, allow_nan=False)
+
+
+def test_decisions_are_kept_apart_and_are_those_of_the_report(artifact, preferences) -> None:
+    report = evaluate(RecordScorer(load(artifact(1))), [*preferences, preferences[0]])
+    accuracy, n = report["preference"]["accuracy"], report["preference"]["n"]
+    decisions = take_decisions(report)
+    assert "decisions" not in report
+    assert sum(count for *_, count in decisions) == n and len(decisions) == n - 1
+    assert sum(correct * count for *_, correct, count in decisions) / n == pytest.approx(accuracy)
+    record = next(record for record in preferences if record.choice == "a")
+    assert (record.a.content_hash, record.b.content_hash) in {
+        (first, other) for first, other, *_ in decisions
+    }
+    pooled = {"pooled": {"decisions": [1]}, "decisions": []}
+    assert take_decisions(pooled) == [1] and pooled == {"pooled": {}}
 
 
 def test_predictions_are_in_the_order_of_the_records(artifact, preferences) -> None:

@@ -103,9 +103,11 @@ def test_of_an_induction(model: LLMClient, keys: Keys) -> None:
 def test_prompts_that_were_used_never_change() -> None:
     folder = Path(templates.__file__).parent
     assert {path.name: sha256(path.read_bytes()).hexdigest()[:16] for path in folder.glob("*.txt")} == {
+        "ask.v1.txt": "2d64d397df062b1a",
         "compare.v1.txt": "a7fa74a37fb789f2",
         "compare.v2.txt": "2e7a6a3fd4a6adb9",
         "ground.v1.txt": "ccfb8086625e2041",
+        "group.v1.txt": "85676069cc1b96c5",
         "judge.v1.txt": "28d0a5efcd221bba",
         "match.v1.txt": "4a111341713aa583",
         "place.v1.txt": "4885483dd123257d",

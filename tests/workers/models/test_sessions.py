@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.workers.decoders import configs, tokenizer
+from workers.models.backbones.base import Placement
 from workers.models.backbones.decoder import Decoder, empty_base
 from workers.models.cache.kv_cache import growing_mask
 from workers.models.cache.session_cache import Past, SessionCache, SessionSpace
@@ -21,7 +22,7 @@ REWRITES = (
 
 def decoder(name: str = "qwen2", template: str | None = None) -> Decoder:
     torch.manual_seed(0)
-    base = empty_base(configs()[name], device="cpu").eval()
+    base = empty_base(configs()[name], Placement()).eval()
     made = tokenizer(template) if template else tokenizer()
     return Decoder(base, ConversationRenderer(made, 400))
 

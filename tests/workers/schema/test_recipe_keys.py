@@ -76,6 +76,7 @@ def test_a_search_reads_just_what_a_candidate_gets(name) -> None:
     base |= {} if name == "lora" else {"decoder": ""}
     changes = {"encoder": "bert", "chunk_tokens": 64, "max_tokens": 512, "centring": 0.1, "lora_rank": 4}
     changes |= {"lora_alpha": 4.0, "gradient_checkpointing": True, "epochs": 3, "width": 64, "ensemble": 2}
+    changes |= {"encoder_prompt": "query: ", "encoder_learning_rate": 1e-5}
     changes |= {"folds": 3, "ties": "davidson", "annotators": "equal", "generated_weight": 0.1, "warmup": 0.2}
     read = set()
     for key, value in changes.items():
@@ -87,12 +88,12 @@ def test_a_search_reads_just_what_a_candidate_gets(name) -> None:
             continue
         read.add(key)
         assert getattr(searched_recipe(recipe, name), key) == value
-    encoder = {"encoder", "chunk_tokens"}
+    encoder = {"encoder", "encoder_prompt", "chunk_tokens"}
     own = {
         "linear": set(),
         "hybrid": encoder,
         "frozen": encoder | {"max_tokens", "centring"},
-        "unfrozen": encoder | {"max_tokens", "centring"},
+        "unfrozen": encoder | {"max_tokens", "centring", "gradient_checkpointing", "encoder_learning_rate"},
         "lora": {"lora_rank", "lora_alpha", "gradient_checkpointing", "centring"},
     }[name]
     assert read == own | {"folds", "ties", "annotators", "generated_weight"}

@@ -3,6 +3,7 @@ import pytest
 from workers.errors import InvalidRecord
 from workers.schema import (
     Anchor,
+    CategoryRecord,
     CommentRecord,
     OutcomeRecord,
     PreferenceRecord,
@@ -37,6 +38,9 @@ RECORDS = [
     RankingRecord(trajectories=(A, B), ranks=(1, 2), annotator="ann"),
     StepLabelRecord(trajectory=B, labels={0: "bad"}, has_first_error=True, first_error=0, annotator="ann"),
     ScoreRecord(trajectory=A, criterion="polite", value=4, scale=(1.0, 5.0), annotator="bob"),
+    CategoryRecord(
+        trajectory=A, criterion="failure", categories=("loop",), options=("loop", "typo"), annotator="bob"
+    ),
     CommentRecord(
         trajectory=B, text="rude", anchor=Anchor(steps=(1, 1), quote="Go"), sign=-1, annotator="bob"
     ),
@@ -49,7 +53,7 @@ def test_every_kind_comes_back_equal_and_a_trajectory_is_written_once(tmp_path):
     path = tmp_path / "train.jsonl.zst"
     counts = write_records(path, RECORDS)
     assert counts == dict.fromkeys(
-        ("pairwise", "ranking", "step", "rubric", "comment", "rating", "outcome"), 1
+        ("pairwise", "ranking", "step", "rubric", "category", "comment", "rating", "outcome"), 1
     )
     assert list(read_records(path)) == RECORDS
     assert len(list(read_lines(path))) == len(RECORDS) + 2

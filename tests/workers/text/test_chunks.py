@@ -90,7 +90,7 @@ def test_text_is_a_trajectory_of_one_agent_step_and_its_token_ids_are_the_same(r
     text = "the order was sent, good. " * 5
     rendered = renderer.render(Text(text))
     ids = tuple(renderer.token_ids(text))
-    framed = (renderer.first, *ids, renderer.last)
+    framed = renderer.framed(ids)
     for other in (made(said("agent", text)), TokenIds(ids), TokenIds(framed)):
         assert renderer.render(other).key == rendered.key
     assert len(rendered.chunks) > 1

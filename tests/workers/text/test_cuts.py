@@ -23,7 +23,7 @@ def answered(prompt: str, answer: str) -> Trajectory:
 
 def chunk_renderer(max_tokens: int) -> ChunkRenderer:
     made = tokenizer().backend_tokenizer
-    return ChunkRenderer(made, first=0, last=1, chunk_tokens=16, max_tokens=max_tokens)
+    return ChunkRenderer(made, before=(0,), after=(1,), chunk_tokens=16, max_tokens=max_tokens)
 
 
 def test_one_token_too_many_costs_little_more_than_one() -> None:

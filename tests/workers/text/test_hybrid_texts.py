@@ -17,8 +17,7 @@ def renderer(tiny_encoder) -> HybridRenderer:
 
 
 def words(renderer: HybridRenderer, chunk: tuple[int, ...]) -> str:
-    assert chunk[0] == renderer.tokens.first
-    assert chunk[-1] == renderer.tokens.last
+    assert (chunk[:1], chunk[-1:]) == (renderer.tokens.before, renderer.tokens.after)
     return renderer.tokens.tokenizer.decode(list(chunk[1:-1]))
 
 
@@ -51,5 +50,5 @@ def test_the_length_of_chunks_is_part_of_its_settings(renderer, tiny_encoder) ->
     longer = HybridRenderer(chunk_renderer(tiny_encoder, chunk_tokens=20, max_tokens=20))
     assert longer.settings() != renderer.settings()
     assert renderer.model_input(renderer.render(Text("good")))[-1] == [
-        [[renderer.tokens.first, *renderer.tokens.token_ids("good"), renderer.tokens.last]]
+        [[*renderer.tokens.framed(renderer.tokens.token_ids("good"))]]
     ]

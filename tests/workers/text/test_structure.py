@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from types import FrameType
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from workers.schema import ObservationResult, Part, Step, Task, ToolCall, Trajectory
 from workers.schema.records import Source
+from workers.text import overlap
 from workers.text.structure import MAX_CHARACTERS, NAMES, structure
 
 COUNTED_1, COUNTED_2, COUNTED_3 = 1 / 3, math.log2(3) / 3, 2 / 3
@@ -254,6 +256,15 @@ def test_later_steps_change_nothing(before: list[Step], after: list[Step]) -> No
     np.testing.assert_array_equal(both[: len(early)], early)
     assert np.isfinite(both).all() and both.min(initial=0) >= 0 and both.max(initial=0) <= 1
     assert (both[:, NAMES.index("bias")] == 1).all()
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_steps)
+def test_short_and_long_trajectories_are_counted_alike(steps: list[Step]) -> None:
+    trajectory = Trajectory(steps=tuple(steps), task=Task(id="t"))
+    with patch.object(overlap, "MOST_SHORT_WORDS", -1):
+        long = structure(trajectory)
+    np.testing.assert_array_equal(structure(trajectory), long)
 
 
 @pytest.mark.parametrize(

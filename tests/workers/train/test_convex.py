@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from tests.workers.conftest import trajectory
 from workers.errors import RewardError
@@ -17,7 +17,7 @@ from workers.models import Lineage, load, renderer_of, save
 from workers.models.backbones.design_matrix import UNSEEN, DesignMatrix
 from workers.models.backbones.step_entries import FIRST_STRUCTURE, STRUCTURE_SCALE
 from workers.objectives import Examples, collect, collect_training
-from workers.schema import OutcomeRecord, PreferenceRecord, Text, TokenIds, write_records
+from workers.schema import OutcomeRecord, PreferenceRecord, RatingRecord, Text, TokenIds, write_records
 from workers.schema.recipe import parse_recipe, recipe_to_dict
 from workers.train import convex, convex_memory, laplace_draws
 from workers.train.convex import ConvexTrainer
@@ -129,6 +129,29 @@ class TestFit:
         peer.fit(rows.matrix, [record.success for record in records])
         assert backbone.weight.detach().numpy()[:, 0] == pytest.approx(peer.coef_[0], abs=2e-4)
         assert float(backbone.intercept.detach()) == pytest.approx(peer.intercept_[0], abs=2e-3)
+
+    def test_ratings_give_the_weights_and_the_intercept_of_a_ridge_regression(self) -> None:
+        """No learnt scale takes the penalty away."""
+        dice = np.random.default_rng(2)
+        texts = [" ".join(dice.choice(WORDS, 4)) for _ in range(80)]
+        records = [
+            RatingRecord(
+                trajectory=trajectory(text, task=f"t{number}"),
+                rating=float(np.clip(3 + 2 * text.count("good") + dice.normal(), 1, 5)),
+                scale=(1.0, 5.0),
+                annotator="ann",
+            )
+            for number, text in enumerate(texts)
+        ]
+        trainer, _ = fitted(records, objective="regression")
+        backbone = trainer.backbone
+        rows = DesignMatrix().rows(
+            [backbone.renderer.render(record.trajectory) for record in records], backbone.known
+        )
+        peer = Ridge(alpha=5.0).fit(rows.matrix.toarray(), [(record.rating - 1) / 4 for record in records])
+        weight = backbone.weight.detach().numpy()[:, 0]
+        assert weight == pytest.approx(peer.coef_, abs=2e-4)
+        assert np.abs(weight).max() > 0.01
 
     def test_the_spread_of_the_heads_is_that_of_the_posterior(self) -> None:
         """Var of a reward by (H + I / variance)^-1 in closed form; many heads, so that their spread is exact."""

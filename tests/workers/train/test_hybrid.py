@@ -97,9 +97,9 @@ def test_two_thirds_of_the_layers_are_read(layers, middle) -> None:
 def test_every_chunk_is_encoded_once_in_a_fit(recipe, monkeypatch) -> None:
     encoded: list[tuple[int, ...]] = []
 
-    def counted(encoder, chunks, *, bfloat16):
+    def counted(encoder, chunks, *, pooling, bfloat16):
         encoded.extend(chunks)
-        return encode(encoder, chunks, bfloat16=bfloat16)
+        return encode(encoder, chunks, pooling=pooling, bfloat16=bfloat16)
 
     monkeypatch.setattr(chunk_encoder, "encode", counted)
     fitted([preference(number) for number in range(20)], recipe)
@@ -110,7 +110,7 @@ class TestWeight:
     def test_it_is_0_where_embeddings_are_noise(self, recipe, monkeypatch) -> None:
         """Vectors by a coin for every text; the words decide."""
 
-        def noise(encoder, chunks, *, bfloat16):
+        def noise(encoder, chunks, *, pooling, bfloat16):
             drawn = [np.random.default_rng(sum(map(hash, chunk)) % 2**32) for chunk in chunks]
             vectors = np.array([dice.standard_normal(chunk_encoder.hidden_size(encoder)) for dice in drawn])
             return torch.nn.functional.normalize(torch.from_numpy(vectors).float(), dim=-1)
@@ -136,7 +136,7 @@ class TestWeight:
     def test_it_is_not_0_where_only_embeddings_generalise(self, recipe, monkeypatch) -> None:
         """Every word stands in one task alone; the encoder gives those of the better side one direction."""
 
-        def telling(encoder, chunks, *, bfloat16):
+        def telling(encoder, chunks, *, pooling, bfloat16):
             vectors = torch.zeros(len(chunks), chunk_encoder.hidden_size(encoder))
             for row, chunk in enumerate(chunks):
                 vectors[row, int(even in chunk)] = 1.0

@@ -12,7 +12,7 @@ from workers.errors import RewardError
 from workers.models import load, renderer_of
 from workers.objectives import Examples, collect_training
 from workers.schema import OutcomeRecord, PreferenceRecord
-from workers.schema.parents import can_be_parent, can_train_heads, require_parent
+from workers.schema.parents import can_be_parent, can_train_heads, is_prior_mean, require_parent
 from workers.schema.recipe import parse_recipe
 from workers.train.convex import ConvexTrainer
 from workers.train.multi_objective import MultiObjectiveModule
@@ -23,7 +23,9 @@ from workers.train.reward_statistics import score_rendered
 pytestmark = pytest.mark.ml
 
 
-def fitted(records, *, parent=None, penalty=None, like=None, **values) -> tuple[ConvexTrainer, list[str]]:
+def fitted(
+    records, *, parent=None, penalty=None, like=None, seen_tasks=frozenset(), **values
+) -> tuple[ConvexTrainer, list[str]]:
     recipe = parse_recipe({"backbone": "linear", "ensemble": 1} | values)
     examples = collect_training(records, renderer_of(recipe), recipe)
     module = MultiObjectiveModule(recipe, examples, seed=0, parent=parent, like=like)
@@ -35,6 +37,7 @@ def fitted(records, *, parent=None, penalty=None, like=None, **values) -> tuple[
         seed=0,
         report=lambda **event: said.append(event.get("message", "")),
         penalty=penalty,
+        seen_tasks=seen_tasks,
     )
     trainer.run()
     return trainer, said
@@ -145,6 +148,30 @@ class TestChoice:
         means[helps] = float(records[helps].mean())
         assert choose_penalty(means, records) == without
 
+    def test_what_the_parent_has_learnt_from_does_not_speak_for_it(self) -> None:
+        """A parent that knows the child's comparisons, which are random, predicts them best, and no others."""
+        dice = np.random.default_rng(0)
+        records = [
+            PreferenceRecord(
+                **{side: trajectory(f"{side}{number} x{number}{side}", task=f"t{number}") for side in "ab"},
+                choice="a" if dice.random() < 0.5 else "b",
+                annotator="ann",
+            )
+            for number in range(60)
+        ]
+        knows, _ = fitted(records[:40], penalty=ChosenPenalty(3.0, 0.0))
+        child, _ = fitted(records, parent=knows.model)
+        assert child.penalty is not None and child.penalty.factor > 0  # the fault
+        seen = frozenset(f"t{number}" for number in range(40))
+        child, _ = fitted(records, parent=knows.model, seen_tasks=seen)
+        assert child.penalty is not None and child.penalty.factor == 0
+
+    def test_a_parent_that_knows_nearly_all_tasks_is_not_used(self, parent) -> None:
+        seen = frozenset(f"t{number}" for number in range(22))
+        child, said = fitted(noisy(120, seed=7), parent=parent.model, seen_tasks=seen)
+        assert child.penalty is not None and child.penalty.factor == 0
+        assert any("the parent is not used" in message and "8 tasks" in message for message in said)
+
     def test_too_few_tasks_to_choose_by_use_none(self, parent) -> None:
         child, _ = fitted(noisy(30, seed=7, tasks=4), parent=parent.model)
         assert child.penalty is not None and child.penalty.factor == 0
@@ -188,6 +215,7 @@ def test_which_models_may_be_parents() -> None:
     linear, decoder, writer = ({"backbone": {"kind": kind}} for kind in ("linear", "decoder", "generative"))
     assert [can_be_parent(manifest) for manifest in (linear, decoder, writer)] == [True, True, False]
     assert [can_train_heads(manifest) for manifest in (linear, decoder, writer)] == [False, True, False]
+    assert [is_prior_mean(manifest) for manifest in (linear, decoder, writer)] == [True, False, False]
     require_parent(parse_recipe({"backbone": "linear", "ensemble": 3}), linear)
     with pytest.raises(RewardError, match="the same backbone"):
         require_parent(parse_recipe({"backbone": "hybrid"}), linear)

@@ -322,8 +322,8 @@ def test_what_a_chunk_is_encoded_with_does_not_depend_on_where_training_was_stop
 ) -> None:
     """Rounding depends on a chunk's company in its batch; here by enough to be seen."""
 
-    def encode(encoder, chunks, *, bfloat16):
-        return plain_encode(encoder, chunks, bfloat16=bfloat16) + 0.01 * len(chunks)
+    def encode(encoder, chunks, *, pooling, bfloat16):
+        return plain_encode(encoder, chunks, pooling=pooling, bfloat16=bfloat16) + 0.01 * len(chunks)
 
     plain_encode = chunk_encoder.encode
     monkeypatch.setattr(chunk_encoder, "encode", encode)

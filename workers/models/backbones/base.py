@@ -2,15 +2,22 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
 from workers.models.heads import Heads
-from workers.models.states import EndReadouts, States
+from workers.models.states import Aggregation, EndReadouts, RewardFrom, States
 from workers.text import Rendered, Renderer
+
+
+class Placement(NamedTuple):
+    """Where a loaded model computes, and as what numbers: `float32` or `bfloat16`."""
+
+    device: str = "cpu"
+    precision: str = "float32"
 
 
 class Backbone(nn.Module, ABC):
@@ -68,9 +75,17 @@ class Backbone(nn.Module, ABC):
         """Whether the parameter (by its name in this module) is trained at `encoder_learning_rate`."""
         return False
 
+    def rate_factor(self, name: str) -> float:
+        """What the learning rate of a parameter (by its name in this module) is multiplied by."""
+        return 1.0
+
     def blocks(self) -> Sequence[nn.Module]:
         """The layers to shard one by one over several devices."""
         return ()
+
+    def scoring(self, aggregation: Aggregation, reward_from: RewardFrom) -> tuple[Aggregation, RewardFrom]:
+        """How rewards are made of what is read off it: as a recipe says, but for a model that brings its own rule."""
+        return aggregation, reward_from
 
     def set_heads(self, heads: Heads) -> None:
         """Before a training, once its heads are made: for a backbone that computes what they are to say."""

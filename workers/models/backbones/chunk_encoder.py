@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from workers.models.backbones.encoder import encode
+from workers.models.backbones.pooling import EmbeddingPooling
 
 _AHEAD = 512  # chunks encoded between two checks for a stop
 
@@ -25,23 +26,27 @@ def embed_chunks(
     name: bytes,
     chunks: Sequence[tuple[int, ...]],
     *,
+    pooling: EmbeddingPooling | None = None,
     cache: EmbeddingCache | None = None,
     bfloat16: bool = False,
 ) -> tuple[Tensor, set[int]]:
-    """[chunks, hidden] float32, and which of them came from the cache. Gradients reach the encoder only without one.
+    """[chunks, size] float32, and which of them came from the cache. Gradients reach the encoder only without one.
 
-    name: of the encoder, in the cache's keys. chunks: framed token ids.
+    name: of the encoder and its pooling, in the cache's keys. chunks: framed token ids.
     """
     if cache is None:
-        return encode(encoder, chunks, bfloat16=bfloat16), set()
+        return encode(encoder, chunks, pooling=pooling, bfloat16=bfloat16), set()
     keys = [chunk_key(name, ids) for ids in chunks]
     found = {row: hit for row, key in enumerate(keys) if (hit := cache.get(key)) is not None}
     missing = [row for row in range(len(chunks)) if row not in found]
     device = next(encoder.parameters()).device
-    out = torch.empty(len(chunks), hidden_size(encoder), device=device)
+    hidden = hidden_size(encoder)
+    out = torch.empty(len(chunks), hidden if pooling is None else pooling.size(hidden), device=device)
     if missing:
         with torch.no_grad():
-            out[missing] = encode(encoder, [chunks[row] for row in missing], bfloat16=bfloat16)
+            out[missing] = encode(
+                encoder, [chunks[row] for row in missing], pooling=pooling, bfloat16=bfloat16
+            )
         for row, embedding in zip(missing, out[missing].cpu(), strict=True):
             cache.put(keys[row], embedding)
     if found:
@@ -55,6 +60,7 @@ def embed_ahead(
     chunks: set[tuple[int, ...]],
     cache: EmbeddingCache,
     *,
+    pooling: EmbeddingPooling | None = None,
     bfloat16: bool = False,
 ) -> Iterator[int]:
     """Fill the cache with every chunk, always in the same groups; how many are done, now and then.
@@ -64,7 +70,8 @@ def embed_ahead(
     """
     ordered = sorted(chunks, key=lambda ids: (len(ids), ids))
     for start in range(0, len(ordered), _AHEAD):
-        embed_chunks(encoder, name, ordered[start : start + _AHEAD], cache=cache, bfloat16=bfloat16)
+        group = ordered[start : start + _AHEAD]
+        embed_chunks(encoder, name, group, pooling=pooling, cache=cache, bfloat16=bfloat16)
         yield min(start + _AHEAD, len(ordered))
 
 

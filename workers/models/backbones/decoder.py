@@ -14,15 +14,15 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig,
 
 from workers.errors import RewardError
 from workers.models.backbones.attention import BLOCKWISE
-from workers.models.backbones.base import Backbone
-from workers.models.backbones.frozen_weights import merge_adapters, nf4_options
+from workers.models.backbones.base import Backbone, Placement
+from workers.models.backbones.frozen_weights import LowRankAdapter, merge_adapters, nf4_options
 from workers.models.backbones.last_layer import LastLayer
 from workers.models.cache.kv_cache import Growing, growing_mask
 from workers.models.cache.session_cache import Past, SessionCache, SessionSpace
 from workers.models.states import States, join
-from workers.models.transformers_logging import silence_transformers
+from workers.models.transformers_loading import transformers_loading
 from workers.packing import Cost, Rows, additive_mask, build_forest, in_batches, mask_function, stack
-from workers.text import ConversationRenderer, Session, Tokens
+from workers.text import ConversationRenderer, ReadingRule, Session, Tokens, WholeConversationRenderer
 
 ROW_TOKENS = 4096  # padded tokens in one forward pass on a CPU
 _EXACT = 1e-4  # of the largest number in the states: what float32 may lose
@@ -50,9 +50,10 @@ class Decoder(Backbone):
         self.renderer: ConversationRenderer = renderer
         config = text_config(base.config)
         self.width = int(config.hidden_size)
-        self.windows = _windows(config)
+        self.windows = read_windows(config)
         self._cost = _cost(base, config)
         self._adapters: list[Any] = []  # in a list, so that their weights are not registered twice
+        self.merged_adapter: LowRankAdapter | None = None
         self._last = LastLayer(self.blocks()[-1])
 
     def adapt(self, rank: int, alpha: float) -> None:
@@ -69,12 +70,14 @@ class Decoder(Backbone):
         self._adapters = [get_peft_model(self.base, config)]
 
     def merged(self) -> PreTrainedModel:
-        """The plain model, adapters added to its weights. They cannot be trained on after it.
+        """The plain model, adapters added to its weights. They cannot be trained on after it, and are kept in
+        `merged_adapter`.
 
         Weights of 4 bits become bfloat16, with the values that the adapters were trained on.
         """
         if self._adapters:
             adapted = self._adapters.pop()
+            self.merged_adapter = LowRankAdapter.read(adapted)
             if self.base.dtype == torch.float32:
                 self.base = adapted.merge_and_unload()
             else:
@@ -308,21 +311,27 @@ def load_base(
     options: dict[str, Any] = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
     if nf4:
         options |= nf4_options(device, dtype)
-    with silence_transformers():
+    with transformers_loading():
         return _with_attention(
             device,
             lambda how: AutoModel.from_pretrained(folder, **options, dtype=dtype, attn_implementation=how),
         )
 
 
-def empty_base(config: PreTrainedConfig, *, device: str) -> PreTrainedModel:
-    """The architecture with weights still to be loaded."""
-    return _with_attention(
-        device,
-        lambda how: AutoModel.from_config(
-            config, trust_remote_code=False, attn_implementation=how, dtype=torch.float32
-        ),
-    )
+def empty_base(config: PreTrainedConfig, placement: Placement) -> PreTrainedModel:
+    """The architecture with weights still to be loaded: in float32, or in bfloat16 where they were saved so and compute
+    so, for half of the memory."""
+    is_half = placement.precision == "bfloat16" and config.dtype == torch.bfloat16
+    with transformers_loading():
+        return _with_attention(
+            placement.device,
+            lambda how: AutoModel.from_config(
+                config,
+                trust_remote_code=False,
+                attn_implementation=how,
+                dtype=torch.bfloat16 if is_half else torch.float32,
+            ),
+        )
 
 
 def decoder_folder(name: str) -> Path:
@@ -354,15 +363,20 @@ def read_config(folder: Path) -> PreTrainedConfig:
 
 
 def conversation_renderer(
-    folder: Path, *, max_tokens: int, names_speakers: bool = False
+    folder: Path, *, max_tokens: int, names_speakers: bool = False, rule: ReadingRule | None = None
 ) -> ConversationRenderer:
-    """Raises RewardError where the decoder has no room for so many tokens."""
+    """rule: of an imported model, which reads whole conversations as its own code does.
+
+    Raises RewardError where the decoder has no room for so many tokens.
+    """
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     longest = getattr(text_config(read_config(folder)), "max_position_embeddings", None)
     if longest is not None and max_tokens > longest:
         raise RewardError(
             f"max_tokens = {max_tokens}, but this decoder reads at most {longest}.", pointer="/max_tokens"
         )
+    if rule is not None:
+        return WholeConversationRenderer(tokenizer, max_tokens, rule)
     return ConversationRenderer(tokenizer, max_tokens, names_speakers=names_speakers)
 
 
@@ -384,7 +398,7 @@ def _with_attention(device: str, make: Any) -> PreTrainedModel:
     return make(ways[-1])
 
 
-def _windows(config: PreTrainedConfig) -> dict[str, int | None]:
+def read_windows(config: PreTrainedConfig) -> dict[str, int | None]:
     """The attention window by type of layer; {"full_attention": None} where all layers see everything."""
     window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
     kinds = set(getattr(config, "layer_types", None) or ())

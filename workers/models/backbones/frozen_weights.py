@@ -1,5 +1,6 @@
 """How the frozen weights of a decoder are kept under adapters, and how adapters become part of them."""
 
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -40,6 +41,29 @@ def nf4_options(device: str, dtype: torch.dtype) -> dict[str, Any]:
         bnb_4bit_compute_dtype=dtype,
     )
     return {"quantization_config": quantisation, "device_map": {"": device}}
+
+
+@dataclass(frozen=True, slots=True)
+class LowRankAdapter:
+    """What was learnt next to frozen weights. tensors: by the name in the base model (`layers.0.q_proj.lora_A.weight`).
+    modules: last parts of the names of the linear maps."""
+
+    tensors: dict[str, Tensor]
+    rank: int
+    alpha: float
+    modules: tuple[str, ...]
+
+    @classmethod
+    def read(cls, adapted: Any) -> "LowRankAdapter":
+        """Of a model of peft, before its adapter is merged."""
+        (name,) = adapted.peft_config
+        config = adapted.peft_config[name]
+        tensors = {
+            key.replace(f".{name}.", "."): parameter.detach().cpu().clone()
+            for key, parameter in adapted.get_base_model().named_parameters()
+            if ".lora_" in key
+        }
+        return cls(tensors, int(config.r), float(config.lora_alpha), tuple(sorted(config.target_modules)))
 
 
 def merge_adapters(base: PreTrainedModel) -> None:

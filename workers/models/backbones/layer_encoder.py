@@ -31,6 +31,23 @@ def middle_layer(encoder: nn.Module) -> int:
     return max(1, round(_DEPTH * _layer_count(encoder)))
 
 
+def layers_above(encoder: nn.Module, name: str) -> int:
+    """How many of its layers are above a parameter's: all for embeddings, none for what comes after the last, and none
+    where one layer is applied several times (ALBERT). name: in the encoder."""
+    count = _layer_count(encoder)
+    stacks = [
+        path
+        for path, part in encoder.named_modules()
+        if isinstance(part, nn.ModuleList) and len(part) == count
+    ]
+    if not stacks or count == 1:
+        return 0
+    stack = f"{stacks[0]}."
+    if name.startswith(stack):
+        return count - 1 - int(name.removeprefix(stack).partition(".")[0])
+    return count if "embed" in name or "tok_" in name else 0
+
+
 def _without_upper_layers(encoder: nn.Module, layer: int) -> nn.Module:
     """A copy with the same parameters. Whole where the layers stand in no list, as where they share their weights."""
     lower = deepcopy(encoder, {id(parameter): parameter for parameter in encoder.parameters()})

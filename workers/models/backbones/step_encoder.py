@@ -13,10 +13,11 @@ from torch.nn import functional
 from workers.errors import RewardError
 from workers.models.backbones.base import Backbone
 from workers.models.backbones.chunk_encoder import embed_ahead, embed_chunks
+from workers.models.backbones.layer_encoder import layers_above
+from workers.models.backbones.pooling import EmbeddingPooling
 from workers.models.cache.embeddings import ChunkCache
 from workers.models.states import States
 from workers.text import GROUNDING, SOURCES, ChunkRenderer, Chunks
-from workers.text.chunks import FRAME
 
 SIMILARITIES = 3
 _OWN = ("agent", "reasoning")  # sources of what the agent wrote
@@ -48,7 +49,7 @@ def collate(batch: Sequence[Chunks], renderer: ChunkRenderer) -> ChunkBatch:
     mask = torch.zeros(len(batch), longest, dtype=torch.bool)
     for row, item in enumerate(batch):
         count = len(item.chunks)
-        framed = [renderer.framed(chunk) for chunk in item.chunks]
+        framed = [renderer.framed(chunk.ids) for chunk in item.chunks]
         place[row, :count] = torch.tensor([rows.setdefault(ids, len(rows)) for ids in framed])
         sources[row, :count] = torch.tensor([chunk.source for chunk in item.chunks])
         grounding[row, :count] = torch.tensor(item.grounding, dtype=torch.float64)
@@ -154,15 +155,26 @@ def _mean(values: Tensor, where: Tensor) -> Tensor:
 
 
 class StepEncoder(Backbone):
-    """frozen: the encoder is not trained, its embeddings may be cached. name: of the encoder, in the cache's keys."""
+    """frozen: the encoder is not trained, its embeddings may be cached. name: of the encoder, in the cache's keys.
+    layer_decay: of an encoder that is trained, each layer learns at so much of the rate of the one above it."""
 
     kind = "step-encoder"
 
     def __init__(
-        self, encoder: nn.Module, mixer: Mixer, renderer: ChunkRenderer, *, frozen: bool, name: str = ""
+        self,
+        encoder: nn.Module,
+        mixer: Mixer,
+        renderer: ChunkRenderer,
+        *,
+        frozen: bool,
+        name: str = "",
+        pooling: EmbeddingPooling | None = None,
+        layer_decay: float = 1.0,
     ) -> None:
         super().__init__()
         self.encoder = encoder.requires_grad_(not frozen)
+        self.pooling = (pooling or EmbeddingPooling()).requires_grad_(not frozen)
+        self.layer_decay = layer_decay
         self.mixer = mixer
         self.renderer: ChunkRenderer = renderer
         self.frozen = frozen
@@ -173,6 +185,7 @@ class StepEncoder(Backbone):
         super().train(mode)
         if self.frozen:
             self.encoder.eval()
+            self.pooling.eval()
         return self
 
     def inherit(self, parent: Backbone) -> None:
@@ -186,7 +199,12 @@ class StepEncoder(Backbone):
         self.mixer.load_state_dict(parent.mixer.state_dict(), strict=True)
 
     def is_encoder(self, name: str) -> bool:
-        return name.startswith("encoder.")
+        return name.startswith(("encoder.", "pooling."))
+
+    def rate_factor(self, name: str) -> float:
+        if self.layer_decay == 1.0 or not name.startswith("encoder."):
+            return 1.0
+        return self.layer_decay ** layers_above(self.encoder, name.removeprefix("encoder."))
 
     @property
     def shares(self) -> bool:
@@ -218,7 +236,9 @@ class StepEncoder(Backbone):
         self, chunks: Sequence[tuple[int, ...]], *, cache: ChunkCache | None = None
     ) -> tuple[Tensor, set[int]]:
         """[chunks, hidden], and which of them came from the cache. Gradients reach the encoder only without one."""
-        return embed_chunks(self.encoder, self.name, chunks, cache=cache, bfloat16=self.in_bfloat16)
+        return embed_chunks(
+            self.encoder, self.name, chunks, pooling=self.pooling, cache=cache, bfloat16=self.in_bfloat16
+        )
 
     def step_embeddings(
         self, batch: Sequence[Chunks], *, cache: ChunkCache | None = None
@@ -227,7 +247,7 @@ class StepEncoder(Backbone):
         if not self.frozen:
             return None
         own = [
-            (place, chunk.agent_step, self.renderer.framed(chunk))
+            (place, chunk.agent_step, self.renderer.framed(chunk.ids))
             for place, item in enumerate(batch)
             for chunk in item.chunks
             if chunk.agent_step is not None and SOURCES[chunk.source] in _OWN
@@ -246,17 +266,22 @@ class StepEncoder(Backbone):
 
     def encode_ahead(self, batch: Sequence[Chunks], cache: ChunkCache) -> Iterator[int]:
         """Every chunk, see `embed_ahead`."""
-        chunks = {self.renderer.framed(chunk) for item in batch for chunk in item.chunks}
-        yield from embed_ahead(self.encoder, self.name, chunks, cache, bfloat16=self.in_bfloat16)
+        chunks = {self.renderer.framed(chunk.ids) for item in batch for chunk in item.chunks}
+        yield from embed_ahead(
+            self.encoder, self.name, chunks, cache, pooling=self.pooling, bfloat16=self.in_bfloat16
+        )
 
     def cost(self, batch: Sequence[Chunks]) -> int:
         """Frozen: chunks through the mixer. Else the tokens of distinct chunks."""
         if self.frozen:
             return sum(len(item.chunks) for item in batch)
-        return sum(len(ids) + FRAME for ids in {chunk.ids for item in batch for chunk in item.chunks})
+        frame = self.renderer.frame
+        return sum(len(ids) + frame for ids in {chunk.ids for item in batch for chunk in item.chunks})
 
 
 def _cached(chunks: Chunks, row: list[int], hits: set[int]) -> int:
     return sum(
-        len(chunk.ids) + FRAME for chunk, place in zip(chunks.chunks, row, strict=False) if place in hits
+        len(chunk.ids) + chunks.frame
+        for chunk, place in zip(chunks.chunks, row, strict=False)
+        if place in hits
     )

@@ -17,10 +17,12 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from workers.errors import RewardError
 from workers.models.backbones.decoder import conversation_renderer, decoder_folder
+from workers.models.generative.judge_prompts import JudgePrompts
+from workers.models.generative.judge_renderer import JudgeRenderer
 from workers.models.generative.verdicts import VerdictPrompt, VerdictRenderer, principle
 from workers.models.generative.writer import Writer, Written
 from workers.models.loaded import Described
-from workers.models.transformers_logging import silence_transformers
+from workers.models.transformers_loading import transformers_loading
 from workers.schema import Text
 from workers.schema.logistic import logistic
 from workers.schema.model_score import ModelScore
@@ -33,7 +35,8 @@ _STEP_RULE = "after the critique, at the end of the whole; steps before the last
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """written: the critique. log_odds: of the word for over the word against, after it."""
+    """written: the critique. log_odds: of the word for over the word against, after it; of a judge that answers on a
+    scale about one run, the expected point."""
 
     written: Written
     log_odds: float
@@ -66,7 +69,6 @@ class GenerativeModel(Described):
     """May be called from any thread, and computes one batch at a time."""
 
     ood_detector = None
-    compares = True
     warm_up_content: Content = Text("Hello.")
 
     def __init__(self, writer: Writer, manifest: dict[str, Any]) -> None:
@@ -74,6 +76,10 @@ class GenerativeModel(Described):
         self.writer = writer
         self.writer.language.eval().requires_grad_(False)
         self._lock = threading.Lock()
+
+    @property
+    def compares(self) -> bool:  # type: ignore[override]
+        return bool(self.renderer.compares)
 
     @property
     def precision(self) -> str:
@@ -130,8 +136,8 @@ class GenerativeModel(Described):
         with self._lock, torch.no_grad():
             (written,) = self.writer.write([prompt.ids])
             line = self.writer.line(prompt, written.ids, is_formed=written.is_formed)
-            yes, no = self.writer.read([line]).words(self.renderer.words(prompt))
-        log_odds = float(yes - no)
+            found = self.writer.read([line]).next[0]
+        log_odds = self.renderer.verdict(prompt, lambda id_: float(found[id_]))
         if not math.isfinite(log_odds):
             raise RewardError(
                 "the model's verdict is not a finite number; train it again with a lower learning rate."
@@ -176,7 +182,7 @@ def verdict_renderer(folder: Path, recipe: Recipe) -> VerdictRenderer:
 
 def load_language(folder: Path, *, device: str) -> PreTrainedModel:
     """With its LM head; local safetensors only, no remote code, no pickles."""
-    with silence_transformers():
+    with transformers_loading():
         found: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             folder, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
         )
@@ -213,14 +219,18 @@ def save_language(writer: Writer, folder: Path, recipe: Recipe) -> dict[str, Any
 
 def load_generative(folder: Path, manifest: dict[str, Any], device: str, precision: str) -> GenerativeModel:
     text = manifest["text"]
-    renderer = VerdictRenderer(
-        conversation_renderer(
-            folder, max_tokens=text["max_tokens"], names_speakers=text.get("speakers", False)
-        ),
-        critique_tokens=text["critique_tokens"],
-        criterion=manifest["criterion"],
-        principles=bool(manifest["criteria"]),
+    conversations = conversation_renderer(
+        folder, max_tokens=text["max_tokens"], names_speakers=text.get("speakers", False)
     )
+    if "judge" in manifest:
+        renderer: VerdictRenderer = JudgeRenderer(conversations, JudgePrompts.from_dict(manifest["judge"]))
+    else:
+        renderer = VerdictRenderer(
+            conversations,
+            critique_tokens=text["critique_tokens"],
+            criterion=manifest["criterion"],
+            principles=bool(manifest["criteria"]),
+        )
     writer = Writer(load_language(folder, device=device), renderer)
     writer.in_bfloat16 = precision == "bfloat16"
     return GenerativeModel(writer, manifest)

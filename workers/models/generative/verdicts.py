@@ -67,6 +67,9 @@ class VerdictRenderer:
     """
 
     rewrites = False
+    compares = True
+    mark = MARK
+    before_verdict = " "
 
     def __init__(
         self,
@@ -84,9 +87,10 @@ class VerdictRenderer:
         self.criterion = criterion
         self.principles = principles
         self._conversations = conversations
-        self.mark_ids = conversations.encode(MARK)
-        self.of_pair = self._words("A", "B")
-        self.of_run = self._words("good", "bad")
+        self.mark_ids = conversations.encode(self.mark)
+        of_run, of_pair = self._verdict_words()
+        self.of_pair = self._words(*of_pair)
+        self.of_run = self._words(*of_run)
         after = max(len(words.before) for words in (self.of_pair, self.of_run)) + 1
         self.room = self.max_tokens - critique_tokens - len(self.mark_ids) - after
 
@@ -100,20 +104,25 @@ class VerdictRenderer:
 
         Raises RewardError for what has no agent step or cannot be shown.
         """
-        run, line = _trajectory(content), self._line(by)
+        run, line = content_trajectory(content), self._line(by)
         return self._fitted([run], lambda run: prompt("verdict_run", by=line, run=run))
 
     def pair(self, a: Content, b: Content, *, by: str | None = None) -> VerdictPrompt:
         """The question which is better, in this order."""
-        runs, line = [_trajectory(a), _trajectory(b)], self._line(by)
+        runs, line = [content_trajectory(a), content_trajectory(b)], self._line(by)
         return self._fitted(runs, lambda a, b: prompt("verdict_pair", by=line, a=a, b=b))
 
     def words(self, prompt: VerdictPrompt) -> Words:
         return self.of_pair if prompt.is_pair else self.of_run
 
+    def verdict(self, prompt: VerdictPrompt, log_prob: Callable[[int], float]) -> float:
+        """What the answer is worth: the log-odds of the word for. log_prob: of a token where the words part."""
+        words = self.words(prompt)
+        return log_prob(words.yes_id) - log_prob(words.no_id)
+
     def critique_ids(self, text: str) -> list[int]:
         """What someone wrote, as the model is to write it: a line before the mark, no longer than there is room."""
-        text = text.strip().replace(MARK, MARK.removesuffix(":"))
+        text = text.strip().replace(self.mark, self.mark.removesuffix(":"))
         ids = self._conversations.encode(f"{text}\n") if text else []
         if len(ids) <= self.critique_tokens:
             return ids
@@ -137,14 +146,25 @@ class VerdictRenderer:
         by = self.criterion if by is None else by
         return "" if by is None else f"Judge by this alone: {quoted(by)}\n"
 
+    def _verdict_words(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """For and against: of one run, and of a pair."""
+        return ("good", "bad"), ("A", "B")
+
+    def _verdict_ids(self, word: str) -> list[int]:
+        return self._conversations.encode(f"{self.before_verdict}{word}")
+
     def _fitted(self, runs: list[Trajectory], ask: Callable[..., Prompt]) -> VerdictPrompt:
         """With as many characters of the runs as there is room for."""
+        return self._fitted_question(runs, lambda *shown: ask(*shown[len(runs) + 1 :]))
+
+    def _fitted_question(self, runs: list[Trajectory], ask: Callable[..., Prompt]) -> VerdictPrompt:
+        """ask: of the runs, the characters that each may have, and each as JSON lines of so many."""
         characters, whole = 1 << 24, True
         while True:
             texts = [
                 shown(run, characters=characters, with_speakers=bool(self.named_sources)) for run in runs
             ]
-            ids = self._conversations.question(_steps(ask(*texts)))
+            ids = self._conversations.question(_steps(ask(*runs, characters, *texts)))
             if len(ids) <= self.room:
                 agent = runs[0].agent_steps
                 reads = (*[None] * (len(agent) - 1), len(ids) - 1)
@@ -160,7 +180,7 @@ class VerdictRenderer:
             characters, whole = max(_LEAST, int(min(characters, longest) / over * 0.95)), False
 
     def _words(self, yes: str, no: str) -> Words:
-        ids = [self._conversations.encode(f" {word}") for word in (yes, no)]
+        ids = [self._verdict_ids(word) for word in (yes, no)]
         alike = next((at for at, (a, b) in enumerate(zip(*ids, strict=False)) if a != b), None)
         if alike is None:
             raise RewardError(
@@ -183,7 +203,7 @@ def principle(name: str, known: Mapping[str, Mapping[str, Any]]) -> str:
     return opposite(str(known[of]["text"])) if of != name and of in known else name
 
 
-def _trajectory(content: Content) -> Trajectory:
+def content_trajectory(content: Content) -> Trajectory:
     if isinstance(content, Text):
         said = Step(source="agent", message=(Part(text=content.text),))
         return Trajectory(steps=(said,), task=Task(id=""))

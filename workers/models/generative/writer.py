@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 
-from workers.models.generative.verdicts import MARK, VerdictPrompt, VerdictRenderer, Words
+from workers.models.generative.verdicts import VerdictPrompt, VerdictRenderer, Words
 
 _TAIL = 12  # tokens that hold the mark, however they are cut
 
@@ -93,6 +93,8 @@ class Writer:
     ) -> list[Written]:
         """Critiques, `samples` of each prompt in a row. temperature 0: the likeliest words, which are always the same;
         else drawn with torch's generator. Until the mark, the end, or `critique_tokens`."""
+        if not self.renderer.critique_tokens:
+            return [Written((), "", is_formed=False) for _ in prompts for _ in range(samples)]
         pad = _pad(self.language, self.renderer)
         longest = max(map(len, prompts))
         ids = torch.full((len(prompts), longest), pad, device=self.device)
@@ -184,9 +186,9 @@ class Writer:
         while size and (ids[size - 1] == pad or ids[size - 1] in ends):
             size -= 1
         text = self.renderer.text(ids[:size])
-        critique, mark, _ = text.partition(MARK)
+        critique, mark, _ = text.partition(self.renderer.mark)
         # What follows a mark that the model stopped at was filled in, be the padding an end token.
-        follows = None if size == len(ids) or text.rstrip().endswith(MARK) else ids[size]
+        follows = None if size == len(ids) or text.rstrip().endswith(self.renderer.mark) else ids[size]
         end = follows if follows in ends else None
         return Written(tuple(ids[:size]), critique.strip(), bool(mark), end)
 
@@ -200,7 +202,7 @@ class _AtMark(StoppingCriteria):
 
     def __call__(self, input_ids: Tensor, scores: Any, **more: Any) -> Tensor:
         tails = input_ids[:, max(self.start, input_ids.shape[1] - _TAIL) :].tolist()
-        said = [self.renderer.text(tail).rstrip().endswith(MARK) for tail in tails]
+        said = [self.renderer.text(tail).rstrip().endswith(self.renderer.mark) for tail in tails]
         return torch.tensor(said, device=input_ids.device)
 
 

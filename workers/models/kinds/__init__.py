@@ -1,15 +1,31 @@
 """How each kind of backbone is made, saved and loaded. To add one: its file, and its name in KINDS.
 
 renderer(recipe, examples): what reads an item. build(recipe, examples, like, device, names): one before any training.
-heads(recipe, width, names): the shape of what stands on it. names: of what is read off it, which only a backbone that
-computes them itself looks at. save(backbone, heads, folder, recipe): its files, its part of the
-manifest. load(folder, manifest, device): the backbone, and the shape and weights of the heads.
+heads(recipe, width, names): the shape of what stands on it, as arguments of `HeadsConfig` or as one. names:
+of what is read off it, which only a backbone that computes them itself looks at. save(backbone, heads, folder, recipe):
+its files, its part of the manifest. load(folder, manifest, placement): the backbone, and the shape and weights of the
+heads.
 """
 
+import json
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
-KINDS = ("step-encoder", "decoder", "features", "linear", "hybrid")
+from workers.schema.parents import DECODER_KINDS
+from workers.schema.recipe import Recipe
+
+KINDS = (
+    "step-encoder",
+    "decoder",
+    "features",
+    "linear",
+    "hybrid",
+    "classifier",
+    "gated-decoder",
+    "process-decoder",
+    "implicit-process",
+)
 
 
 class Names(NamedTuple):
@@ -22,3 +38,14 @@ class Names(NamedTuple):
 def kind_module(kind: str) -> Any:
     """Imported when it is wanted: what decoders need takes seconds to import."""
     return import_module(f"workers.models.kinds.{kind.replace('-', '_')}")
+
+
+def recipe_kind(recipe: Recipe) -> str:
+    """The kind that a recipe trains: of a decoder whose folder holds an imported model, that model's."""
+    if recipe.backbone != "decoder":
+        return recipe.backbone
+    path = Path(recipe.decoder) / "touchstone.json"
+    if not path.is_file():
+        return recipe.backbone
+    kind = json.loads(path.read_text(encoding="utf-8")).get("backbone", {}).get("kind")
+    return kind if kind in DECODER_KINDS else recipe.backbone

@@ -6,6 +6,7 @@ from typing import Any
 
 from safetensors.torch import load_file, save_file
 
+from workers.models.backbones.base import Placement
 from workers.models.backbones.features import FeatureNetwork
 from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
@@ -47,7 +48,7 @@ def save(backbone: FeatureNetwork, heads: Heads, folder: Path, recipe: Recipe) -
 
 
 def load(
-    folder: Path, manifest: dict[str, Any], device: str
+    folder: Path, manifest: dict[str, Any], placement: Placement
 ) -> tuple[FeatureNetwork, HeadsConfig, dict[str, Any]]:
     shape, text = manifest["backbone"], manifest["text"]
     reads = NumberRenderer(text["features"], text["max_steps"])

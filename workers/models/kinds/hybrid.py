@@ -5,13 +5,19 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from workers.models.backbones.encoder import chunk_renderer, encoder_folder, load_encoder, weights_hash
+from workers.models.backbones.base import Placement
+from workers.models.backbones.encoder import chunk_renderer, files_hash, load_encoder
 from workers.models.backbones.hybrid import ChunkEncoder, HybridBackbone
 from workers.models.backbones.linear import Readout
 from workers.models.files import load_heads, save_heads
 from workers.models.heads import Heads, HeadsConfig
 from workers.models.kinds import Names, linear
-from workers.models.kinds.encoder_files import load_saved_encoder, save_encoder
+from workers.models.kinds.encoder_files import (
+    described_encoder,
+    encoder_renderer,
+    load_saved_encoder,
+    save_encoder,
+)
 from workers.models.kinds.linear import heads as heads
 from workers.schema.recipe import Recipe
 from workers.text import HybridRenderer
@@ -21,14 +27,15 @@ _FEATURES = "features.safetensors"
 
 
 def renderer(recipe: Recipe, examples: Any = ()) -> HybridRenderer:
-    return _renderer(encoder_folder(recipe.encoder), recipe.chunk_tokens, names_speakers=True)
+    tokens = encoder_renderer(recipe, max_tokens=recipe.chunk_tokens, names_speakers=False)
+    return HybridRenderer(tokens, names_speakers=True)
 
 
 def build(
     recipe: Recipe, examples: Any, like: HybridBackbone | None, device: str, names: Names
 ) -> HybridBackbone:
     """like: one whose encoder is shared."""
-    encoder = like.encoder if like is not None else _pretrained(encoder_folder(recipe.encoder), device)
+    encoder = like.encoder if like is not None else _pretrained(recipe, device)
     readout = Readout(recipe.ensemble, *names)
     backbone = HybridBackbone(encoder, renderer(recipe), readout, cumulative=recipe.aggregation == "value")
     backbone.channels = recipe.channels
@@ -53,13 +60,15 @@ def save(backbone: HybridBackbone, heads: Heads, folder: Path, recipe: Recipe) -
 
 
 def load(
-    folder: Path, manifest: dict[str, Any], device: str
+    folder: Path, manifest: dict[str, Any], placement: Placement
 ) -> tuple[HybridBackbone, HeadsConfig, dict[str, Any]]:
     config, head_weights = load_heads(folder, manifest["heads"])
     known, text = manifest["backbone"], manifest["text"]
     weights = load_file(folder / _FEATURES)
     backbone = HybridBackbone(
-        ChunkEncoder(load_saved_encoder(folder, known).to(device), known["weights_sha256"], known["layer"]),
+        ChunkEncoder(
+            load_saved_encoder(folder, known).to(placement.device), known["weights_sha256"], known["layer"]
+        ),
         _renderer(folder, text["chunk_tokens"], names_speakers=text.get("speakers", False)),
         Readout(config.ensemble, config.labels, config.named_criteria),
         cumulative=known["cumulative"],
@@ -70,8 +79,10 @@ def load(
     return backbone, config, head_weights
 
 
-def _pretrained(folder: Path, device: str) -> ChunkEncoder:
-    return ChunkEncoder(load_encoder(folder).to(device), weights_hash(folder))
+def _pretrained(recipe: Recipe, device: str) -> ChunkEncoder:
+    described = described_encoder(recipe)
+    encoder = load_encoder(described.transformer).to(device)
+    return ChunkEncoder(encoder, files_hash(described.weight_files))
 
 
 def _renderer(folder: Path, chunk_tokens: int, *, names_speakers: bool) -> HybridRenderer:

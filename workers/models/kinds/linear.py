@@ -6,6 +6,7 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from workers.models.backbones.base import Placement
 from workers.models.backbones.linear import LinearBackbone, Readout
 from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
@@ -43,7 +44,7 @@ def save(backbone: LinearBackbone, heads: Heads, folder: Path, recipe: Recipe) -
 
 
 def load(
-    folder: Path, manifest: dict[str, Any], device: str
+    folder: Path, manifest: dict[str, Any], placement: Placement
 ) -> tuple[LinearBackbone, HeadsConfig, dict[str, Any]]:
     config, head_weights = load_heads(folder, manifest["heads"])
     readout = Readout(config.ensemble, config.labels, config.named_criteria)

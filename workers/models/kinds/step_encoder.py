@@ -6,13 +6,21 @@ from typing import Any
 
 from safetensors.torch import load_file, save_file
 
+from workers.errors import RewardError
+from workers.models.backbones.base import Placement
 from workers.models.backbones.chunk_encoder import hidden_size
-from workers.models.backbones.encoder import chunk_renderer, encoder_folder, load_encoder, weights_hash
+from workers.models.backbones.encoder import chunk_renderer
 from workers.models.backbones.step_encoder import GROUND_SCALE, Mixer, MixerConfig, StepEncoder
 from workers.models.files import load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
 from workers.models.kinds import Names
-from workers.models.kinds.encoder_files import load_saved_encoder, save_encoder
+from workers.models.kinds.encoder_files import (
+    EncoderParts,
+    encoder_renderer,
+    load_saved_parts,
+    pretrained_parts,
+    save_encoder,
+)
 from workers.schema.recipe import Recipe
 from workers.text import ChunkRenderer
 
@@ -24,19 +32,29 @@ _STEP_RULE = (
 
 
 def renderer(recipe: Recipe, examples: Any = ()) -> ChunkRenderer:
-    folder = encoder_folder(recipe.encoder)
-    return chunk_renderer(
-        folder, chunk_tokens=recipe.chunk_tokens, max_tokens=recipe.max_tokens, names_speakers=True
-    )
+    return encoder_renderer(recipe, max_tokens=recipe.max_tokens, names_speakers=True)
 
 
 def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str, names: Names) -> StepEncoder:
     """like: one whose encoder is shared, where it is not trained."""
-    folder = encoder_folder(recipe.encoder)
     reads = renderer(recipe)
-    encoder = load_encoder(folder) if like is None or recipe.unfrozen else like.encoder
+    shared = None
+    if like is not None and not recipe.unfrozen:
+        shared = EncoderParts(like.encoder, like.pooling, like.name.decode())
+    parts = pretrained_parts(recipe, reads, shared)
+    if recipe.unfrozen and recipe.gradient_checkpointing:
+        base: Any = parts.encoder
+        if not base.supports_gradient_checkpointing:
+            raise RewardError(
+                f"{type(base).__name__} of transformers cannot compute its activations twice; leave out "
+                "gradient_checkpointing, and lower micro_tokens where memory runs out.",
+                pointer="/gradient_checkpointing",
+            )
+        # transformers renames it
+        enable = getattr(base, "activation_checkpointing_enable", base.gradient_checkpointing_enable)
+        enable({"use_reentrant": False})
     config = MixerConfig(
-        hidden=hidden_size(encoder),
+        hidden=parts.pooling.size(hidden_size(parts.encoder)),
         width=recipe.width,
         layers=recipe.layers,
         attention_heads=recipe.attention_heads,
@@ -44,7 +62,15 @@ def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str, 
         dropout=recipe.dropout,
         ground_scale=GROUND_SCALE,
     )
-    return StepEncoder(encoder, Mixer(config), reads, frozen=not recipe.unfrozen, name=weights_hash(folder))
+    return StepEncoder(
+        parts.encoder,
+        Mixer(config),
+        reads,
+        frozen=not recipe.unfrozen,
+        name=parts.name,
+        pooling=parts.pooling,
+        layer_decay=recipe.encoder_layer_decay,
+    )
 
 
 def heads(recipe: Recipe, width: int, names: Names) -> dict[str, Any]:
@@ -52,7 +78,7 @@ def heads(recipe: Recipe, width: int, names: Names) -> dict[str, Any]:
 
 
 def save(backbone: StepEncoder, heads: Heads, folder: Path, recipe: Recipe) -> dict[str, Any]:
-    described = save_encoder(backbone.encoder, folder, recipe)
+    described = save_encoder(backbone.encoder, folder, recipe, pooling=backbone.pooling)
     save_file(tensors(backbone.mixer), folder / _MIXER)
     return {
         "backbone": {"kind": KIND, **described, "unfrozen": recipe.unfrozen},
@@ -68,16 +94,16 @@ def save(backbone: StepEncoder, heads: Heads, folder: Path, recipe: Recipe) -> d
 
 
 def load(
-    folder: Path, manifest: dict[str, Any], device: str
+    folder: Path, manifest: dict[str, Any], placement: Placement
 ) -> tuple[StepEncoder, HeadsConfig, dict[str, Any]]:
     backbone, text = manifest["backbone"], manifest["text"]
-    encoder = load_saved_encoder(folder, backbone)
     reads = chunk_renderer(
         folder,
         chunk_tokens=text["chunk_tokens"],
         max_tokens=text["max_tokens"],
         names_speakers=text.get("speakers", False),
     )
+    parts = load_saved_parts(folder, backbone, reads)
     weights, described = load_file(folder / _MIXER), dict(manifest["mixer"])
     if "heads" in manifest:
         config, head_weights = load_heads(folder, manifest["heads"])
@@ -85,9 +111,8 @@ def load(
         config, head_weights = _heads_of_before(weights, described)
     mixer = Mixer(MixerConfig(**described))
     mixer.load_state_dict(weights, strict=True)
-    model = StepEncoder(
-        encoder, mixer, reads, frozen=not backbone["unfrozen"], name=backbone["weights_sha256"]
-    )
+    frozen = not backbone["unfrozen"]
+    model = StepEncoder(parts.encoder, mixer, reads, frozen=frozen, name=parts.name, pooling=parts.pooling)
     mixer.double()  # it is small: its rounding is then nothing next to the encoder's
     return model, config, head_weights
 

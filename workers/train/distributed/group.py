@@ -17,6 +17,7 @@ class ProcessGroup:
     """
 
     rank, world_size, is_sharded = 0, 1, False
+    has_common_folder = True  # all ranks see the same run directory (`run_state`)
 
     @property
     def is_main_process(self) -> bool:
@@ -33,6 +34,10 @@ class ProcessGroup:
     def all_gather(self, value: Any) -> list[Any]:
         """Every rank's value, by rank."""
         return [value]
+
+    def broadcast(self, value: Any, source: int) -> Any:
+        """The value of the rank `source`."""
+        return value
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Over ranks. Parameters that no rank used keep no gradient, as with one process."""

@@ -52,6 +52,13 @@ def place_model(
             "sharding out, or set base_weights to 'bfloat16'.",
             pointer="/recipe/base_weights",
         )
+    if not process_group.has_common_folder:
+        raise RewardError(
+            "this model has to be sharded over the GPUs, and several hosts without a common disk cannot resume "
+            "it: each would have only its part of a checkpoint. Take one host with more GPUs, adapters (lora_rank), "
+            "base_weights 'nf4', or a run directory on a disk of all hosts.",
+            pointer="/recipe/sharding",
+        )
     from workers.train.distributed.sharded import ShardedGroup  # a second to import
 
     group = ShardedGroup(next(model.parameters()).device)

@@ -41,6 +41,11 @@ class ReplicatedGroup(ProcessGroup):
         dist.all_gather_object(found, value)
         return found
 
+    def broadcast(self, value: Any, source: int) -> Any:
+        values = [value]
+        dist.broadcast_object_list(values, src=source, device=self.device)
+        return values[0]
+
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         if not parameters:
             return

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from apps.accounts import services
 from apps.accounts.models import Role
+from apps.accounts.password_files import read_password_file
 from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
 
@@ -48,7 +49,7 @@ class Command(TouchstoneCommand):
         change_password: bool,
         verified: bool,
     ) -> dict[str, Any]:
-        chosen = _from_file(password_file) if password_file else self._ask() if ask_password else None
+        chosen = read_password_file(password_file) if password_file else self._ask() if ask_password else None
         said = []
         with transaction.atomic():
             user, password = services.create_user(
@@ -76,13 +77,3 @@ class Command(TouchstoneCommand):
         if first != second:
             raise DomainError("The two passwords differ; nothing was created.")
         return first
-
-
-def _from_file(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8") as file:
-            return file.readline().rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DomainError(
-            f"The password cannot be read from {path}: {error}. Nothing was created."
-        ) from error

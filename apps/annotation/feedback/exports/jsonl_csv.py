@@ -11,9 +11,9 @@ from typing import Any
 from apps.accounts.models import Project
 from apps.annotation.feedback.frozen_records import item_name
 from apps.annotation.feedback.records import AnnotationRecords, check_filters, iter_annotation_records
-from apps.annotation.feedback.spreadsheets import spreadsheet_cell
 from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Annotation
+from apps.core.spreadsheets import spreadsheet_cell
 from apps.trajectories.exports import export_documents
 from workers import schema
 from workers.schema.records import KIND_OF, JudgedRecord, record_trajectories
@@ -22,12 +22,14 @@ _BATCH = 50  # records whose trajectories are written together
 COLUMNS = (
     *("kind", "task", "item", "a", "b", "choice", "strength", "criterion"),
     *("trajectory", "text", "first_step", "last_step", "quote", "chars", "sign"),
-    *("items", "ranks", "labels", "first_error", "corrections"),
+    *("items", "ranks", "labels", "first_error", "corrections", "tags", "taxonomy", "taxonomy_tags"),
+    *("categories", "options", "several"),
     *("definition", "value", "scale", "note", "accept", "rating", "annotator", "origin"),
     *(
         "campaign",
         "campaign_version",
         "revision",
+        "suggestion",
         "swapped",
         "active_seconds",
         "created",
@@ -114,6 +116,7 @@ def provenance(annotation: Annotation) -> dict[str, Any]:
     return ({"explanation": explanation} if explanation else {}) | {
         "campaign_version": annotation.campaign_version,
         "revision": annotation.revision,
+        "suggestion": annotation.suggestion or None,
         "swapped": annotation.assignment.swapped,
         "active_seconds": annotation.active_seconds,
         "created": annotation.created_at.isoformat(),

@@ -12,17 +12,31 @@ from typing import Any, BinaryIO
 from apps.annotation.feedback.exports.jsonl_csv import COLUMNS
 from apps.annotation.feedback.incoming import Found, UnreadField
 from apps.annotation.feedback.readers.record_texts import read_record_text
-from apps.annotation.feedback.spreadsheets import cell_text
+from apps.core.spreadsheets import cell_text
 from apps.trajectories.field_coverage import NOT_READ
 from workers.errors import InvalidRecord
 from workers.schema import clean, parse_json
 from workers.schema.decode import escape
 
 _REQUIRED = ("kind", "task", "annotator", "contents")
-_JSON = ("ranks", "labels", "corrections", "scale", "chars")
+_JSON = (
+    *("ranks", "labels", "corrections", "scale", "chars"),
+    *("tags", "taxonomy_tags", "categories", "options"),
+)
 _NUMBERS = ("strength", "sign", "value", "rating")
 _PLACES = ("a", "b", "trajectory", "items")
-_COMMON = ("annotator", "origin", "item", "campaign", "choice", "criterion", "definition", "note", "text")
+_COMMON = (
+    "annotator",
+    "origin",
+    "item",
+    "campaign",
+    "choice",
+    "criterion",
+    "definition",
+    "note",
+    "text",
+    "taxonomy",
+)
 _NO_NAME = "the cell is in a column without a name; the path is the number of the column"
 _TWICE = "the table has a column of this name before"
 _KINDS_WITH_ANCHOR = ("comment",)
@@ -87,6 +101,8 @@ def _record(cells: dict[str, str]) -> dict[str, Any]:
     kind = cells.get("kind")
     if "accept" in cells:
         record["accept"] = _boolean(cells["accept"], "accept")
+    if "several" in cells:
+        record["several"] = _boolean(cells["several"], "several")
     if "first_error" in cells:
         text = cells["first_error"]
         record["first_error"] = None if text == "none" else _number(text, "first_error")

@@ -47,7 +47,10 @@ _FIELDS = RowFields(
             "/rejected_model",
         ]
     ),
-    texts=("prompt", "chosen", "rejected", "completion", "instruction", "input"),
+    texts=(
+        *("prompt", "chosen", "rejected", "completion", "instruction", "input"),
+        *("prompt_messages", "chosen_messages", "rejected_messages"),
+    ),
 )
 _LABELLED = (prompt_completion, sharegpt, alpaca, openai)  # formats whose rows may have a label
 _STRENGTHS = ((0.5, 1), (0.85, 2), (float("inf"), 3))  # by the margin below which it is this strength
@@ -61,6 +64,11 @@ def _preference(format: str, row: dict[str, Any]) -> Iterator[Incoming]:
     margin = finite(row.get("margin"), pointer="/margin")
     strength = 1 if margin is None else next(number for most, number in _STRENGTHS if margin < most)
     yield preference(row_trajectories(preferences, row), "a", format, strength=strength)
+
+
+def _openrlhf(format: str, row: dict[str, Any]) -> Iterator[Incoming]:
+    """As `_preference`; our exports name columns of messages that differ in their keys `chosen_messages` and so on."""
+    yield from _preference(format, {key.removesuffix("_messages"): value for key, value in row.items()})
 
 
 def _frozen_preference(row: dict[str, Any]) -> Incoming:
@@ -177,7 +185,7 @@ def _reader(format: str, parse: Callable[[str, dict[str, Any]], Iterator[Incomin
 
 BY_FORMAT: dict[str, Read] = {
     "trl": _reader("trl", _preference),
-    "openrlhf": _reader("openrlhf", _preference),
+    "openrlhf": _reader("openrlhf", _openrlhf),
     "rewardbench": _reader("rewardbench", _preference),
     "trl-unpaired": _read_unpaired,
     "trl-stepwise": _reader("trl-stepwise", _stepwise),

@@ -1,13 +1,14 @@
 """`export_feedback PROJECT`: what people said, as a stream."""
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from apps.accounts.services import project_for
-from apps.annotation.feedback.exports import EXPORTS, record_export
+from apps.annotation.feedback.exports import EXPORTS, export_lines, record_export
 from apps.annotation.feedback.records import check_filters
 from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Origin
@@ -30,16 +31,22 @@ class Command(TouchstoneCommand):
             help="origin of the feedback; by default all but judge",
         )
         parser.add_argument("--since", help="ISO time; only feedback created at or after it")
+        parser.add_argument(
+            "--filter", metavar="QUERY", help="only of these trajectories, such as agent=desk&success=no"
+        )
         parser.add_argument("--out", type=Path, help="output file; standard output by default")
 
     def run(self, **options: Any) -> dict[str, Any]:
         project = project_for(options["project"])
         filters = {
-            name: options[name] for name in ("kinds", "campaigns", "origins", "since") if options[name]
+            name: options[name]
+            for name in ("kinds", "campaigns", "origins", "since", "filter")
+            if options[name]
         }
         check_filters(filters)
         record_export(project=project, format=options["format"], filters=filters, by=None)
-        lines = EXPORTS[options["format"]](project=project, filters=filters)
+        left_out = Counter[str]()
+        lines = export_lines(options["format"], project=project, filters=filters, left_out=left_out)
         written = 0
         if options["out"]:
             with options["out"].open("w", encoding="utf-8") as out:
@@ -51,4 +58,6 @@ class Command(TouchstoneCommand):
             for line in lines:
                 written += 1
                 target.write(line)
-        return {"lines": written}
+        for reason, number in left_out.items():
+            self.say(f"not written: {number} {reason}")
+        return {"lines": written} | ({"left_out": dict(left_out)} if left_out else {})

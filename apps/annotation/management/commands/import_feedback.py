@@ -19,6 +19,7 @@ from apps.core.storage.unpacking import InputBounds, bounded
 
 class Command(TouchstoneCommand):
     help = "Import feedback collected elsewhere, with its annotators and trajectories."
+    store_access = "check"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("project")

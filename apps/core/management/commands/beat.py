@@ -10,6 +10,7 @@ from apps.core.processes.heartbeats import record_heartbeats
 
 class Command(TouchstoneCommand):
     help = "Nudge waiting jobs, find orphans, clean up: a loop over the database. Any number may run."
+    store_access = "read"
 
     def run(self) -> dict[str, Any]:
         stop = threading.Event()

@@ -16,11 +16,13 @@ class Command(TouchstoneCommand):
             findings.append(finding)
             mark = self.style.ERROR("FAIL")
             if finding.ok:
-                mark = self.style.WARNING("note") if finding.mend else self.style.SUCCESS("ok  ")
+                mark = self.style.WARNING("note") if finding.fix else self.style.SUCCESS("ok  ")
             self.say(f"{mark} {finding.name}: {finding.says}")
-            if finding.mend:
-                self.say(f"     {finding.mend}")
-        result = {"ok": all(each.ok for each in findings), "checks": [asdict(each) for each in findings]}
+            if finding.fix:
+                self.say(f"     {finding.fix}")
+        # The older name of `fix`, for scripts that read it.
+        checks = [asdict(each) | {"mend": each.fix} for each in findings]
+        result = {"ok": all(each.ok for each in findings), "checks": checks}
         if not result["ok"]:
             raise CommandFailed("Some checks need attention.", result=result)
         return result

@@ -4,7 +4,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
-from apps.core.processes import supervisor
+from apps.core.processes import start_notices, supervisor
 
 
 class Command(TouchstoneCommand):
@@ -20,6 +20,8 @@ class Command(TouchstoneCommand):
             with supervisor.running(host=host, port=port, rewards_port=rewards_port, out=out) as stack:
                 result["url"] = stack.url
                 self.say(f"\nTouchstone is up at {stack.url}  (Ctrl-C stops it)\n")
+                for line in start_notices.start_lines(stack.url):
+                    self.say(f"{line}\n")
                 stack.wait()
         except KeyboardInterrupt:
             self.say("stopped")

@@ -10,6 +10,7 @@ from apps.core.processes.heartbeats import record_heartbeats
 
 class Command(TouchstoneCommand):
     help = "Serve the pages and the JSON API, and pass reward calls on to `rewards`."
+    store_access = "read"
     requires_system_checks = "__all__"
 
     def add_arguments(self, parser: CommandParser) -> None:

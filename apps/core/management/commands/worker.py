@@ -11,6 +11,7 @@ from django.core.management.base import CommandParser
 
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.jobs import broker
+from apps.core.processes.device_check import require_device
 from apps.core.processes.heartbeats import record_heartbeats
 
 _CONCURRENCY = {"default": 2, "gpu": 1}
@@ -18,6 +19,7 @@ _CONCURRENCY = {"default": 2, "gpu": 1}
 
 class Command(TouchstoneCommand):
     help = "Run a Celery worker: `default` imports, exports and counts; `gpu` trains and evaluates, one job at a time."
+    store_access = "write"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("queue", choices=broker.QUEUES)
@@ -29,6 +31,10 @@ class Command(TouchstoneCommand):
         # It is about pickled messages; ours are JSON, and carry nothing (CELERY_ACCEPT_CONTENT).
         warnings.filterwarnings("ignore", category=SecurityWarning)
         broker.prepare()
+        if queue == "gpu":
+            require_device(
+                "TOUCHSTONE_TRAINING_DEVICE", settings.TRAINING_DEVICE, processes=settings.TRAINING_PROCESSES
+            )
         worker = current_app.Worker(
             queues=[queue],
             concurrency=concurrency or _CONCURRENCY[queue],

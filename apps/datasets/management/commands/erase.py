@@ -41,7 +41,8 @@ class Command(TouchstoneCommand):
         else:
             summary = erase_trajectory(trajectory=target, by=None)
         self.say(
-            f"{summary.judgements} judgements, {summary.items} items; "
+            f"{summary.judgements} judgements, {summary.items} items, "
+            f"{summary.page_comments} comments on trajectory pages; "
             f"withdrawn: {', '.join(summary.dataset_versions) or 'nothing'}; "
             f"models trained on this data, which keep what they learnt: {', '.join(summary.models) or 'none'}"
         )
@@ -49,6 +50,7 @@ class Command(TouchstoneCommand):
             "deleted": options["yes"],
             "judgements": summary.judgements,
             "items": summary.items,
+            "page_comments": summary.page_comments,
             "withdrawn": list(summary.dataset_versions),
             "models": list(summary.models),
         }

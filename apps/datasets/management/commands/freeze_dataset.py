@@ -18,6 +18,7 @@ from workers.schema import Origin
 
 class Command(TouchstoneCommand):
     help = "Freeze a project's feedback into the next version of a dataset."
+    store_access = "check"
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
@@ -30,6 +31,11 @@ class Command(TouchstoneCommand):
         parser.add_argument("--origin", action="append", dest="origins", choices=get_args(Origin))
         parser.add_argument(
             "--annotator", action="append", dest="annotators", help="only this annotator; can be repeated"
+        )
+        parser.add_argument(
+            "--filter",
+            metavar="QUERY",
+            help="only of these trajectories, as the address of their list has it, such as agent=desk&success=no",
         )
         parser.add_argument("--since", help="only feedback since this ISO time")
         parser.add_argument(

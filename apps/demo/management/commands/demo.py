@@ -47,7 +47,7 @@ class Command(TouchstoneCommand):
             f"({loaded.new} new)."
         )
         loop.make_campaign(project, by)
-        dataset_version = loop.freeze(project, by, anew=loaded.new > 0)
+        dataset_version = loop.freeze(project, by, again=loaded.new > 0)
         self.say(
             f"Frozen: {dataset_version}, {dataset_version.usable_pairs} usable pairs, "
             f"{dataset_version.tasks['test']} tasks held out."

@@ -10,7 +10,7 @@ from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.rewards.remote import wait_until_served
 from apps.rewards.selectors import shortest_name
-from apps.rewards.services import ReleaseOptions, deploy
+from apps.rewards.services import STANDBY, ReleaseOptions, deploy
 from apps.training.selectors import model_named
 
 
@@ -29,7 +29,13 @@ class Command(TouchstoneCommand):
         parser.add_argument(
             "--canary", type=float, metavar="SHARE", help="answer this share of requests (0 to 1)"
         )
+        parser.add_argument(
+            "--standby", action="store_true", help="keep it loaded and warm until `promote ENDPOINT`"
+        )
         parser.add_argument("--automatic", action="store_true", help="let the rules of the release decide")
+        parser.add_argument(
+            "--reason", default="", help="why it should serve although a check of its report failed"
+        )
         parser.add_argument("--no-wait", action="store_true", help="do not wait for the reward service")
         parser.add_argument("--timeout", type=float, default=120.0, help="seconds to wait for it")
 
@@ -40,7 +46,9 @@ class Command(TouchstoneCommand):
         endpoint: str,
         shadow: bool,
         canary: float | None,
+        standby: bool,
         automatic: bool,
+        reason: str,
         no_wait: bool,
         timeout: float,
         **_: Any,
@@ -49,6 +57,8 @@ class Command(TouchstoneCommand):
         release_options = None
         if canary is not None:
             release_options = ReleaseOptions("canary", canary, automatic=automatic)
+        elif standby:
+            release_options = ReleaseOptions(STANDBY)
         elif shadow:
             release_options = ReleaseOptions("shadow", automatic=automatic)
         slug, short = endpoint.rpartition("/")[::2]
@@ -58,9 +68,16 @@ class Command(TouchstoneCommand):
                 f"{endpoint}; name {short} alone, or import the model into {slug}."
             )
         revision = deploy(
-            model=found, endpoint_name=short, project=found.project, by=None, release_options=release_options
+            model=found,
+            endpoint_name=short,
+            project=found.project,
+            by=None,
+            release_options=release_options,
+            reason=reason,
         )
-        stage = f", as a {release_options.stage}" if release_options else ""
+        stage = "" if release_options is None else f", as a {release_options.stage}"
+        if standby:
+            stage = ", on standby"
         served_as = shortest_name(revision.endpoint)
         self.say(f"{found} is revision {revision.number} of {served_as}{stage}.")
         result = {"endpoint": served_as, "revision": revision.number, "model": str(found)}

@@ -20,6 +20,4 @@ def reply(response: ScoreResponse) -> dict[str, Any]:
     return {"scores": response.rewards}
 
 
-WIRES = (
-    Wire("/compat/llamafactory/{endpoint}", parse, reply, "LLaMA-Factory: rewards of texts", ("messages",)),
-)
+WIRES = (Wire("/compat/llamafactory/{endpoint}", parse, reply),)

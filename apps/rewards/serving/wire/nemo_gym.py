@@ -96,12 +96,4 @@ def _placed(error: InvalidRecord, pointers: Mapping[str, Sequence[str]]) -> Inva
     return error
 
 
-WIRES = (
-    Wire(
-        "/compat/nemo-gym/{endpoint}/verify",
-        parse,
-        reply,
-        "NeMo-Gym: the reward of a response",
-        ("responses_create_params", "response"),
-    ),
-)
+WIRES = (Wire("/compat/nemo-gym/{endpoint}/verify", parse, reply),)

@@ -69,6 +69,4 @@ def _item(query: str, prompt: str, label: Any, at: str) -> ScoreInput:
     return item if aligned.is_exact else dataclasses.replace(item, flags=(*item.flags, "aligned"))
 
 
-WIRES = (
-    Wire("/compat/openrlhf/{endpoint}/get_reward", parse, reply, "OpenRLHF: rewards of queries", ("query",)),
-)
+WIRES = (Wire("/compat/openrlhf/{endpoint}/get_reward", parse, reply),)

@@ -22,14 +22,12 @@ Parse = Callable[[bytes, Mapping[str, str]], ScoreRequest]
 class Wire:
     """path: with `{endpoint}`, or the request's `model` names it. Unknown keys are ignored.
 
-    summary, required: for the OpenAPI document.
+    What its request and reply are is in `wire_schemas`, for the OpenAPI document.
     """
 
     path: str
     parse: Parse
     reply: Callable[[ScoreResponse], Any]
-    summary: str
-    required: tuple[str, ...] = ()
     methods: tuple[str, ...] = ("POST",)
 
 

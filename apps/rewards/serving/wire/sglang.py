@@ -60,6 +60,4 @@ def _result(response: ScoreResponse, score: ItemScore) -> dict[str, Any]:
     return {"embedding": [score.reward], "meta_info": info | flags_of(score)}
 
 
-WIRES = (
-    Wire("/compat/sglang/classify", parse, reply, "SGLang: rewards of texts", ("model",), ("POST", "PUT")),
-)
+WIRES = (Wire("/compat/sglang/classify", parse, reply, ("POST", "PUT")),)

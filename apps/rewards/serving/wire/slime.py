@@ -18,6 +18,4 @@ def reply(response: ScoreResponse) -> float:
     return response.rewards[0]
 
 
-WIRES = (
-    Wire("/compat/slime/{endpoint}", parse, reply, "slime: the reward of a response", ("prompt", "response")),
-)
+WIRES = (Wire("/compat/slime/{endpoint}", parse, reply),)

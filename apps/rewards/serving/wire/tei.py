@@ -98,16 +98,10 @@ def _number(response: ScoreResponse, score: ItemScore) -> float:
 
 
 WIRES = tuple(
-    Wire(
-        f"/compat/tei{place}/{verb}",
-        parse,
-        reply,
-        f"Text Embeddings Inference: {verb}",
-        (*needs, *(() if place else ("model",))),
-    )
+    Wire(f"/compat/tei{place}/{verb}", parse, reply)
     for place in ("/{endpoint}", "")
-    for verb, parse, reply, needs in (
-        ("predict", parse_predict, reply_predict, ("inputs",)),
-        ("rerank", parse_rerank, reply_rerank, ("query", "texts")),
+    for verb, parse, reply in (
+        ("predict", parse_predict, reply_predict),
+        ("rerank", parse_rerank, reply_rerank),
     )
 )

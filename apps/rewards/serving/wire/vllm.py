@@ -99,7 +99,7 @@ def reply_classify(response: ScoreResponse) -> Json:
 
 
 def reply_pooling(response: ScoreResponse) -> Json:
-    """One row for the item; for process rewards (aggregations mean and min) one for every agent step."""
+    """One row for the item; for process rewards (aggregations mean, min, product and last) one for every agent step."""
     data = [
         {"index": index, "object": "pooling", "data": [[row] for row in _rows(response, score)]}
         | flags_of(score)
@@ -213,15 +213,9 @@ def _base64(number: float) -> str:
 
 _BASE = "/compat/vllm"
 WIRES = (
-    Wire(f"{_BASE}/classify", parse_inputs, reply_classify, "vLLM: classify", ("model",)),
-    Wire(f"{_BASE}/pooling", parse_inputs, reply_pooling, "vLLM: pooling", ("model",)),
-    Wire(f"{_BASE}/v1/embeddings", parse_inputs, reply_embeddings, "OpenAI: embeddings", ("model", "input")),
-    *(
-        Wire(f"{_BASE}{path}", parse_pairs, reply_score, "vLLM: score", ("model",))
-        for path in ("/score", "/v1/score")
-    ),
-    *(
-        Wire(f"{_BASE}{path}", parse_rerank, reply_rerank, "vLLM: rerank", ("model", "query", "documents"))
-        for path in ("/rerank", "/v1/rerank", "/v2/rerank")
-    ),
+    Wire(f"{_BASE}/classify", parse_inputs, reply_classify),
+    Wire(f"{_BASE}/pooling", parse_inputs, reply_pooling),
+    Wire(f"{_BASE}/v1/embeddings", parse_inputs, reply_embeddings),
+    *(Wire(f"{_BASE}{path}", parse_pairs, reply_score) for path in ("/score", "/v1/score")),
+    *(Wire(f"{_BASE}{path}", parse_rerank, reply_rerank) for path in ("/rerank", "/v1/rerank", "/v2/rerank")),
 )

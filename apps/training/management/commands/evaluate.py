@@ -15,6 +15,7 @@ from workers.schema.published import PUBLISHED
 
 class Command(TouchstoneCommand):
     help = "Evaluate a model on the test split of a dataset, or on a file of records."
+    store_access = "check"
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)

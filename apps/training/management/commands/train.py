@@ -11,7 +11,8 @@ from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState
 from apps.datasets.selectors import find_dataset_version
 from apps.training import recipes
-from apps.training.models import TrainingRun
+from apps.training.launching.launchers import NAMES
+from apps.training.models import LOCAL, TrainingRun
 from apps.training.report import summarize
 from apps.training.selectors import model_named
 from apps.training.services import start_run
@@ -52,6 +53,16 @@ class Command(TouchstoneCommand):
         parser.add_argument(
             "--track-weights", action="store_true", help="upload the model too, not only its manifest"
         )
+        parser.add_argument(
+            "--on",
+            choices=NAMES,
+            default=LOCAL,
+            help="where it trains; clusters are set up by the operator (docs/clusters.md)",
+        )
+        parser.add_argument("--hosts", type=int, help="of a cluster; by default one")
+        parser.add_argument(
+            "--gpus", type=int, help="on each host of a cluster; by default what the installation sets"
+        )
         parser.add_argument("--wait", action="store_true", help="wait until the run has ended")
 
     def run(self, **options: Any) -> dict[str, Any]:
@@ -66,6 +77,9 @@ class Command(TouchstoneCommand):
             track=options["track"],
             track_project=options["track_project"],
             track_weights=options["track_weights"],
+            on=options["on"],
+            hosts=options["hosts"],
+            gpus=options["gpus"],
             by=None,
         )
         self.say(f"run {run.pk} on {run.dataset_version} is queued")

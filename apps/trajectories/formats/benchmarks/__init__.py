@@ -7,10 +7,12 @@ from apps.trajectories.formats.benchmarks import (
     agentrx,
     autolibra,
     bfcl,
+    few_shot,
     gaia,
     gymnasium,
     hal,
     inspect,
+    kaggle,
     mini_swe_agent,
     mint,
     react,
@@ -20,6 +22,7 @@ from apps.trajectories.formats.benchmarks import (
     tau2,
     tau_bench,
     tool_bench,
+    vivaria,
     who_and_when,
 )
 
@@ -43,5 +46,8 @@ FORMATS = (
     ("bfcl", "BFCL results and scores", bfcl),
     ("gaia", "Submissions to GAIA", gaia),
     ("hal", "HAL results with their logs", hal),
+    ("kaggle", "episodes of Kaggle Environments and Game Arena", kaggle),
+    ("vivaria", "runs of METR's Vivaria", vivaria),
+    ("few-shot", "few-shot examples of HAL", few_shot),
     ("react", "ReAct rows of AgentInstruct, ToolLLaMA and ETO", react),
 )

@@ -155,7 +155,7 @@ def _observe(steps: list[Step], made: dict[str, int], item: dict[str, Any], inde
     ):
         role: Any = "agent" if source in _AGENT else source
         name = optional_str(item.get("name"), pointer=f"{where}/name")
-        steps.append(Step(source=role, speaker=name, message=view.content, extra=extra | view.extra))
+        steps.append(Step(source=role, speaker=name or None, message=view.content, extra=extra | view.extra))
     else:
         steps.append(Step(source="environment", observation=(view,), extra=extra))
 

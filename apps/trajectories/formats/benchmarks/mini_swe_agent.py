@@ -43,7 +43,8 @@ def read(document: Any) -> Trajectory:
     info = require_object(around.get("info") or {}, pointer="/info")
     config = info.get("config")
     model = model_name(config.get("model") if isinstance(config, dict) else None, info)
-    if ended := [message for message in document.get("messages") or () if _is_exit(message)]:
+    messages = document.get("messages")
+    if ended := [message for message in messages if _is_exit(message)] if isinstance(messages, list) else []:
         around["exit"] = clean(ended)[0]
     return build_trajectory(
         _steps(document.get("messages"), "/messages"),

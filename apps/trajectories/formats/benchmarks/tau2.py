@@ -51,31 +51,36 @@ class Tau2Folder:
 
     def __init__(self, limit: int) -> None:
         self._log = event_log(whole=lambda document: True)(limit)
+        self._alone = event_log(whole=lambda document: True)(limit)  # which wait for their `results.json`
+        self._has_runs = False
         self._index: dict[PurePosixPath, Record] = {}
 
     def add(self, record: Record) -> None:
         document = record.document
         if isinstance(document, dict) and _is_index(document) and record.source:
             self._index[PurePosixPath(record.source).parent] = record
-        else:
-            self._log.add(record)
+            return
+        self._has_runs = True
+        (self._alone if isinstance(document, dict) and _is_alone(document) else self._log).add(record)
+
+    def ready(self, source: str) -> Iterator[Record]:
+        return self._log.ready(source)
 
     def records(self) -> Iterator[Record]:
-        has_runs = False
-        for record in self._log.records():
-            has_runs = True
-            raw, document = record.raw, record.document
-            if isinstance(document, dict) and _is_alone(document):
-                index = self._index.get(PurePosixPath(record.source).parent.parent)
-                about = index.document if index is not None else {}
-                document = {
-                    "simulation": document,
-                    "task": _task_of(document, about),
-                    "info": about.get("info") or {},
-                }
-                raw = encoded(document)
-            yield replace(record, raw=raw, document=document)
-        for record in self._index.values() if not has_runs else ():
+        yield from self._log.records()
+        for record in self._alone.records():
+            if record.error is not None:
+                yield record
+                continue
+            index = self._index.get(PurePosixPath(record.source).parent.parent)
+            about = index.document if index is not None else {}
+            document = {
+                "simulation": record.document,
+                "task": _task_of(record.document, about),
+                "info": about.get("info") or {},
+            }
+            yield replace(record, raw=encoded(document), document=document)
+        for record in self._index.values() if not self._has_runs else ():
             yield Record(record.line, pointer=record.pointer, error=InvalidRecord(_EMPTY))
 
 

@@ -55,7 +55,9 @@ def is_response(value: Any) -> bool:
     if isinstance(candidates, list) and candidates:
         return isinstance(candidates[0], dict) and isinstance(candidates[0].get("content"), dict)
     held = object_at(value, "output") or value
-    return isinstance(held.get("message"), dict) and ("stopReason" in value or "done" in value)
+    return isinstance(held.get("message"), dict) and any(
+        key in value for key in ("stopReason", "done", "finish_reason")
+    )
 
 
 def is_anthropic(value: dict[str, Any]) -> bool:

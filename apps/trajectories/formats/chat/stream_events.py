@@ -1,14 +1,15 @@
 """The events of a streamed answer, put together as the response that they are the pieces of.
 
 Of OpenAI's Responses API (`response.output_text.delta` and others), chat completions (`chat.completion.chunk`),
-Anthropic (`message_start`, `content_block_delta`), Gemini (responses with pieces of one content) and Bedrock
-(`contentBlockDelta`).
+Anthropic (`message_start`, `content_block_delta`), Gemini (responses with pieces of one content), Bedrock
+(`contentBlockDelta`), and those of `further_streams`.
 """
 
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from apps.trajectories.formats.chat import further_streams, partial_calls
 from apps.trajectories.formats.placed import object_at, objects, text_at
 
 Event = dict[str, Any]
@@ -27,6 +28,10 @@ def kind_of(event: Any) -> str:
     kind = event.get("type")
     if event.get("object") == "chat.completion.chunk" or _is_piece(event):
         return "chat"
+    if further_streams.is_interaction(event):
+        return "interaction"
+    if further_streams.is_cohere(event):
+        return "cohere"
     if isinstance(kind, str):
         if kind.startswith("response.") and isinstance(
             event.get("response", event.get("sequence_number", 0)), dict | int
@@ -43,6 +48,8 @@ def _is_piece(event: Event) -> bool:
     choices = event.get("choices")
     if choices == []:
         return "prompt_filter_results" in event
+    if isinstance(choices, list) and isinstance(choices[0], dict) and "object" not in event:
+        return isinstance(choices[0].get("delta"), dict) and "message" not in choices[0]
     ends = [choice.get("finish_reason") for choice in objects(choices) if "text" in choice]
     return event.get("object") == "text_completion" and bool(ends) and not any(ends)
 
@@ -51,6 +58,8 @@ def begins(event: Event) -> str | None:
     """What names the answer that an event belongs to; None for the one of the event before."""
     if event.get("type") in ("response.created", "message_start"):
         return text_at(object_at(event, "response", "message"), "id") or None
+    if event.get("type") == "message-start" or str(event.get("event_type")).startswith("interaction.created"):
+        return text_at(event, "id") or text_at(object_at(event, "interaction"), "id") or None
     if isinstance(event.get("choices"), list) or isinstance(event.get("candidates"), list):
         return text_at(event, "id", "responseId") or None
     return None
@@ -222,6 +231,10 @@ def _gemini(events: list[Event]) -> Event:
 
 def _add_part(parts: list[Event], part: Event) -> None:
     last = parts[-1] if parts else {}
+    if partial_calls.goes_on(last, part):
+        parts[-1] = partial_calls.continued(last, part)
+        return
+    part = partial_calls.begun(part)
     joins = isinstance(part.get("text"), str) and isinstance(last.get("text"), str)
     if joins and last.get("thought") == part.get("thought"):
         parts[-1] = last | part | {"text": last["text"] + part["text"]}
@@ -265,4 +278,6 @@ _ASSEMBLERS: dict[str, Callable[[list[Event]], Event]] = {
     "anthropic": _anthropic,
     "gemini": _gemini,
     "bedrock": _bedrock,
+    "cohere": further_streams.cohere,
+    "interaction": further_streams.interaction,
 }

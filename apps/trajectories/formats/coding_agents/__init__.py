@@ -3,14 +3,20 @@
 from typing import Any
 
 from apps.trajectories.formats.coding_agents import (
+    aider,
     claude_code,
     cline,
     codex,
     codex_exec,
+    copilot,
+    cursor,
     gemini_cli,
+    openclaw,
     opencode,
     openhands,
     openhands_output,
+    pi,
+    specstory,
     swe_rows,
 )
 
@@ -22,6 +28,12 @@ FORMATS: tuple[tuple[str, str, Any], ...] = (
     ("gemini-cli", "Gemini CLI chats, checkpoints and stream-json", gemini_cli),
     ("opencode", "opencode sessions", opencode),
     ("cline", "Cline and Roo Code histories", cline),
+    ("openclaw", "OpenClaw's telemetry", openclaw),
+    ("copilot", "debug logs of GitHub Copilot in VS Code", copilot),
+    ("pi", "sessions of pi and OpenClaw", pi),
+    ("cursor", "Cursor's chat exports and agent transcripts", cursor),
+    ("aider", "Aider's chat and LLM histories", aider),
+    ("specstory", "SpecStory's histories", specstory),
     ("openhands-output", "OpenHands output.jsonl", openhands_output),
     ("swe-rows", "SWE-smith, SWE-Gym and SWE-rebench rows", swe_rows),
 )

@@ -3,14 +3,17 @@
 An event a line: {"type": "user" | "assistant" | "system" | "summary" | "attachment" | ..., "message": a message of
 Anthropic's API, "uuid", "parentUuid", "sessionId", "isSidechain", "cwd", "gitBranch", "version", "toolUseResult"}. Each
 block of an answer is a line of its own with the answer's `message.id`; its usage counts once. Sub-agents (sidechains,
-in files of their own or not) are trajectories whose metadata names the session as `parent`. stream-json has
+in files of their own or not) and branches that a person went back from (`claude_branches`) are trajectories whose
+metadata names the session as `parent`. stream-json has
 `session_id` and ends with a `result` of cost, turns and `is_error`; an error is a failure, the end of a run without one
 says nothing of success. Exports of sessions on the web hold the events as `loglines`. Cursor's command line prints the
 same events with `tool_call` in between.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
+from apps.trajectories.formats.coding_agents.claude_branches import MARK, branches
 from apps.trajectories.formats.coding_agents.claude_events import (
     SHARED,
     RunKeys,
@@ -53,8 +56,27 @@ _PIECES = ("stream_event", "keep_alive", "control_request", "control_response")
 _LARGE = ("snapshot", "event", "data")  # of LEFT_OUT
 
 
+def split(document: Any) -> Iterator[tuple[str, Any]]:
+    """A document for each branch of the session. Raises InvalidRecord."""
+    events = require_list(document)
+    found = branches(_flat(events))
+    if len(found) == 1:
+        yield "", document
+        return
+    for each in found:
+        yield "", each
+
+
 def Gathered(limit: int) -> EventLog:
-    return EventLog(limit, key=RunKeys(), answers=is_answer)
+    return EventLog(limit, new_key=RunKeys, answers=is_answer, within=_session_file)
+
+
+def _session_file(source: str) -> str:
+    """SESSION.jsonl, and SESSION/subagents/agent-ID.jsonl, are of one session."""
+    folder, _, _ = source.rpartition("/")
+    return (
+        folder.removesuffix("/subagents") if folder.endswith("/subagents") else source.removesuffix(".jsonl")
+    )
 
 
 def sniff(document: Any) -> bool:
@@ -82,6 +104,8 @@ def _is_event(event: Any) -> bool:
 
 def read(document: Any) -> Trajectory:
     events, _ = clean(_flat(require_list(document)))
+    branch = first_text(events[:1], MARK)
+    events = events[1:] if branch else events
     found = conversation(events)
     steps = tuple(with_usage(step) for step in from_messages(found.messages))
     ends = [event for event in found.others if isinstance(event, dict) and event.get("type") == "result"]
@@ -105,7 +129,8 @@ def read(document: Any) -> Trajectory:
         **facts,
         "usage": usage | facts.get("usage", {}),
         "session": session,
-        "parent": session if sub_agent else "",
+        "parent": session if sub_agent or branch else "",
+        "branch": branch,
         "call": first_text(about, "parent_tool_use_id"),
         "title": first_text(about, "customTitle", "aiTitle", "summary"),
         **{key: first_text(about, key) for key in ("cwd", "gitBranch", "slug", "entrypoint", "userType")},
@@ -115,7 +140,7 @@ def read(document: Any) -> Trajectory:
     return build_trajectory(
         steps,
         prompt_task(steps),
-        id=(f"{session}/{sub_agent}" if sub_agent else session) or None,
+        id="/".join(filter(None, (session, sub_agent, branch))) or None,
         agent="Cursor" if any(event.get("type") == "tool_call" for event in about) else "Claude Code",
         agent_version=first_text(about, "version", "claude_code_version"),
         success=False if last.get("is_error") is True else None,

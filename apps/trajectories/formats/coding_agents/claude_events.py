@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from apps.core.storage.disk_map import DiskMap
+
 Event = dict[str, Any]
 Message = dict[str, Any]
 SPOKEN = ("user", "assistant")
@@ -44,13 +46,15 @@ class RunKeys:
     """
 
     def __init__(self) -> None:
-        self._by_uuid: dict[str, str] = {}
+        self._count = 0
+        self._by_uuid: DiskMap[str] = DiskMap()
         self._by_agent: dict[str, str] = {}
         self._sidechains: dict[str, str] = {}  # the last of each session
 
     def __call__(self, event: Any) -> str | None:
         if isinstance(event.get("loglines"), list):
-            return f"document {len(self._by_uuid)} {id(event)}"
+            self._count += 1
+            return f"document {self._count}"
         session = str(event.get("sessionId") or event.get("session_id") or "")
         above = self._by_uuid.get(str(event.get("parentUuid") or ""))
         call = event.get("parent_tool_use_id")
@@ -62,8 +66,9 @@ class RunKeys:
             key = above
         else:
             key = session or None
-        if key is not None and isinstance(uuid := event.get("uuid"), str):
-            self._by_uuid.setdefault(uuid, key)
+        uuid = event.get("uuid")
+        if key is not None and isinstance(uuid, str) and self._by_uuid.get(uuid) is None:
+            self._by_uuid[uuid] = key
         return key
 
     def _sidechain(self, event: Event, session: str, above: str | None) -> str:
@@ -139,7 +144,7 @@ def _spoken(event: Any) -> Message | None:
     role = event["type"]
     origin = event.get("origin")
     from_client = isinstance(origin, dict) and str(origin.get("kind", "human")) not in ("human", "peer")
-    if role == "user" and not _has_result(content):
+    if role == "user" and not has_result(content):
         is_written = event.get("isMeta") or event.get("isCompactSummary") or event.get("isSynthetic")
         role = "system" if is_written or from_client else role
     if message.get("model") == _SYNTHETIC:
@@ -148,7 +153,7 @@ def _spoken(event: Any) -> Message | None:
     return {"role": role, "content": _blocks(content)} | rest
 
 
-def _has_result(content: Any) -> bool:
+def has_result(content: Any) -> bool:
     return isinstance(content, list) and any(
         isinstance(block, dict) and block.get("type") == "tool_result" for block in content
     )

@@ -64,7 +64,11 @@ def screen_messages(shown: list[Any]) -> tuple[list[Message], list[Any]]:
         if message is None or item.get("partial"):
             others.append(item)
         else:
-            pictures = [{"type": "image_url", "image_url": {"url": url}} for url in item.get("images") or ()]
+            urls = item.get("images")
+            pictures = [
+                {"type": "image_url", "image_url": {"url": url}}
+                for url in (urls if isinstance(urls, list) else ())
+            ]
             if pictures and isinstance(message.get("content"), str):
                 message["content"] = [{"type": "text", "text": message["content"]}, *pictures]
             found.append(message | {"shown": about})

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from apps.trajectories.formats.coding_agents.codex_events import event_messages
 from apps.trajectories.formats.coding_agents.session import first_text, prompt_task, summed_metrics
-from apps.trajectories.formats.event_log import EventLog
+from apps.trajectories.formats.event_log import EventLog, same_file
 from apps.trajectories.formats.stated import call_metrics
 from workers.schema import Step, Trajectory, clean, from_messages
 from workers.schema.decode import require_list
@@ -77,7 +77,7 @@ class RolloutKeys:
 
 
 def Gathered(limit: int) -> EventLog:
-    return EventLog(limit, key=RolloutKeys())
+    return EventLog(limit, new_key=RolloutKeys, within=same_file)
 
 
 def sniff(document: Any) -> bool:

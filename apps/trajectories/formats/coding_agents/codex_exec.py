@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from apps.trajectories.formats.coding_agents.session import first_text, prompt_task, summed_metrics
-from apps.trajectories.formats.event_log import event_log
+from apps.trajectories.formats.event_log import event_log, same_file
 from apps.trajectories.formats.stated import call_metrics
 from workers.schema import Step, Trajectory, clean, from_messages
 from workers.schema.decode import require_list
@@ -29,7 +29,8 @@ REPEATED = tuple(
     f"/*/item/{key}" for key in ("id", "command", "aggregated_output", "arguments", "items", "changes")
 )
 Gathered = event_log(
-    key=lambda event: event.get("thread_id") if event.get("type") == "thread.started" else None
+    key=lambda event: event.get("thread_id") if event.get("type") == "thread.started" else None,
+    within=same_file,
 )
 
 

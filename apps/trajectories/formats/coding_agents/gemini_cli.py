@@ -15,7 +15,7 @@ from apps.trajectories.formats.coding_agents.session import (
     summed_metrics,
     with_usage,
 )
-from apps.trajectories.formats.event_log import event_log
+from apps.trajectories.formats.event_log import event_log, same_file
 from apps.trajectories.formats.stated import run_facts
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory, clean, from_messages
@@ -37,7 +37,9 @@ READ = (
     *("/*/subtype", "/*/stats/input_tokens", "/*/stats/output_tokens"),
 )
 REPEATED = ("/*/sessionId", "/*/session_id", "/*/timestamp")
-Gathered = event_log(key=lambda event: first_text([event], "sessionId", "session_id") or None)
+Gathered = event_log(
+    key=lambda event: first_text([event], "sessionId", "session_id") or None, within=same_file
+)
 
 
 def sniff(document: Any) -> bool:
@@ -87,6 +89,10 @@ def read(document: Any) -> Trajectory:
     )
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _messages(events: list[Any]) -> tuple[list[Message], list[Message]]:
     """Chat messages, and the events and surroundings that are none."""
     found: list[Message] = []
@@ -96,8 +102,8 @@ def _messages(events: list[Any]) -> tuple[list[Message], list[Message]]:
         if not isinstance(event, dict):
             around.append({"value": event})
         elif isinstance(event.get("messages"), list) or isinstance(event.get("history"), list):
-            found += [each for item in event.get("messages") or () for each in _of_chat(item)]
-            found += event.get("history") or []
+            found += [each for item in _listed(event.get("messages")) for each in _of_chat(item)]
+            found += _listed(event.get("history"))
             around.append(event)
         elif "response" in event and "stats" in event:
             found.append({"role": "assistant", "content": event["response"]})
@@ -142,7 +148,7 @@ def _of_chat(item: Any) -> list[Message]:
         message |= {"reasoning_content": "\n".join(filter(None, texts)), "thoughts": thoughts}
     if isinstance(item.get("tokens"), dict):
         message["usage"] = item["tokens"]
-    calls = [call for call in item.get("toolCalls") or () if isinstance(call, dict)]
+    calls = [call for call in _listed(item.get("toolCalls")) if isinstance(call, dict)]
     if calls:
         message["tool_calls"] = [_call(call) for call in calls]
     return [message, *(_answer(call) for call in calls if call.get("result") is not None)]

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from apps.trajectories.formats.coding_agents.session import first_text, prompt_task, summed_metrics
-from apps.trajectories.formats.event_log import event_log
+from apps.trajectories.formats.event_log import event_log, same_file
 from apps.trajectories.formats.stated import call_metrics, run_facts
 from workers.schema import Step, Trajectory, clean, from_messages
 from workers.schema.decode import require_list
@@ -47,7 +47,9 @@ REPEATED = tuple(
         "time",
     )
 )
-Gathered = event_log(key=lambda event: first_text([event, event.get("info")], "sessionID", "id") or None)
+Gathered = event_log(
+    key=lambda event: first_text([event, event.get("info")], "sessionID", "id") or None, within=same_file
+)
 
 
 def sniff(document: Any) -> bool:

@@ -9,6 +9,7 @@ from apps.trajectories.formats.computer_use import (
     mind2web,
     online_mind2web,
     osworld,
+    screen_agent,
     webarena,
     webvoyager,
 )
@@ -17,9 +18,10 @@ FORMATS: tuple[tuple[str, str, Any], ...] = (
     ("osworld", "OSWorld's traj.jsonl, alone or as an archive of results", osworld),
     ("browser-use", "browser-use history", browser_use),
     ("webvoyager", "WebVoyager's interact_messages.json", webvoyager),
-    ("webarena", "WebArena trajectories as JSON", webarena),
+    ("webarena", "WebArena trajectories, as JSON or pages", webarena),
     ("mind2web", "Mind2Web and Multimodal-Mind2Web", mind2web),
     ("online-mind2web", "Online-Mind2Web's result.json", online_mind2web),
     ("agentnet", "AgentNet of OpenCUA, and AgentNetBench", agent_net),
+    ("screenagent", "ScreenAgent's sessions", screen_agent),
     ("android", "AndroidControl, and Android in the Wild", android),
 )

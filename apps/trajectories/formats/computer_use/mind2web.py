@@ -17,7 +17,7 @@ from workers.schema import ObservationResult, Step, Task, ToolCall, Trajectory, 
 from workers.schema.decode import optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory
 
-SIGN = "an object with `annotation_id` and `confirmed_task`, and `actions` or the `operation` of one action"
+SIGN = "an object with `confirmed_task`, and `actions`, `action_reprs` or the `operation` of one action"
 _OF_ACTION = ("pos_candidates", "operation", "target_action_reprs")
 READ = (
     *("/*/annotation_id", "/*/confirmed_task", "/*/target_action_index", "/*/action_reprs", "/action_reprs"),
@@ -37,10 +37,20 @@ _BOX = "bounding_box_rect"
 def sniff(document: Any) -> bool:
     if isinstance(document, list):
         return bool(document) and sniff(document[0]) and isinstance(document[0], dict)
-    wanted = ("annotation_id", "confirmed_task")
-    if not isinstance(document, dict) or not all(isinstance(document.get(key), str) for key in wanted):
+    if not isinstance(document, dict) or not isinstance(document.get("confirmed_task"), str):
         return False
-    return isinstance(document.get("actions"), list) or "operation" in document
+    if _is_told(document):
+        return True
+    is_known = isinstance(document.get("annotation_id"), str)
+    return is_known and (isinstance(document.get("actions"), list) or "operation" in document)
+
+
+def _is_told(row: Any) -> bool:
+    """Whether actions are only told, as `[button]  Search -> CLICK`: of lists of tasks made for other agents."""
+    if not isinstance(row, dict) or "actions" in row or "operation" in row:
+        return False
+    told = row.get("action_reprs")
+    return isinstance(told, list) and bool(told) and all(isinstance(each, str) for each in told[:3])
 
 
 def _run_of(row: Any) -> str:
@@ -49,7 +59,7 @@ def _run_of(row: Any) -> str:
 
 
 def _is_whole(row: Any) -> bool:
-    return isinstance(row, dict) and isinstance(row.get("actions"), list)
+    return isinstance(row, dict) and (isinstance(row.get("actions"), list) or _is_told(row))
 
 
 Gathered = event_log(key=_run_of, whole=_is_whole)
@@ -67,7 +77,8 @@ def read(document: Any) -> Trajectory:
         target = action.get("target_action_reprs") or (texts[n] if n < len(texts) else None)
         turns.append((_view(action, where), _acted(action, target, n, where)))
     task = {key: row[key] for key in _OF_TASK if row.get(key)}
-    identity = optional_str(row.get("annotation_id"), pointer="/annotation_id") or ""
+    name = "annotation_id" if "annotation_id" in row else "id"
+    identity = optional_str(row.get(name), pointer=f"/{name}") or ""
     return build_trajectory(
         in_turn(instruction, turns),
         Task(id=identity, instruction=instruction, metadata=task),
@@ -80,6 +91,8 @@ def read(document: Any) -> Trajectory:
 
 def _actions(document: Any) -> tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]:
     """The row that says what the task was, and the actions with where they stand."""
+    if _is_told(document):
+        return document, [(_told_action(each), "") for each in document["action_reprs"]]
     if isinstance(document, dict):
         given = require_list(document.get("actions"), pointer="/actions")
         return document, [
@@ -89,6 +102,14 @@ def _actions(document: Any) -> tuple[dict[str, Any], list[tuple[dict[str, Any], 
     if not rows:
         raise InvalidRecord("has no row, so there is nothing to judge.")
     return rows[0][0], sorted(rows, key=lambda action: _place(action[0]))
+
+
+def _told_action(told: Any) -> dict[str, Any]:
+    """`[combobox]  Reservation type -> SELECT: Pickup` as an action: what it was done to, and what was done."""
+    target, _, done = str(told).rpartition(" -> ")
+    name, colon, value = done.partition(": ")
+    operation = {"op": name.strip() or "act"} | ({"value": value} if colon else {})
+    return {"operation": operation, "target_action_reprs": target.strip() or str(told)}
 
 
 def _place(row: dict[str, Any]) -> int:

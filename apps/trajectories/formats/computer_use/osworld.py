@@ -85,13 +85,25 @@ class OSWorldRuns:
     def __init__(self, limit: int) -> None:
         self._lines = event_log(whole=_is_put_together)(limit)
         self._about: list[tuple[str, Record]] = []
+        self._places: dict[
+            tuple[str, str], list[int]
+        ] = {}  # in `_about`, by kind and folder, or name of the task
 
     def add(self, record: Record) -> None:
         kind = "" if record.error is not None else _about(record.document)
-        if kind:
-            self._about.append((kind, record))
-        else:
+        if not kind:
             self._lines.add(record)
+            return
+        at = PurePosixPath(record.source)
+        names = {str(at.parent)}
+        if kind == "task":
+            names |= {at.stem, str(record.document.get("id"))}
+        for name in names:
+            self._places.setdefault((kind, name), []).append(len(self._about))
+        self._about.append((kind, record))
+
+    def ready(self, source: str) -> Iterator[Record]:
+        return iter(())  # the score of a run and its task may lie in any file
 
     def records(self) -> Iterator[Record]:
         used: set[int] = set()
@@ -118,19 +130,12 @@ class OSWorldRuns:
 
     def _found(self, source: str, used: set[int]) -> dict[str, Any]:
         folder = PurePosixPath(source).parent
+        looked_for = [("result", str(folder)), ("task", str(folder)), ("task", folder.name)]
+        looked_for += [("arguments", str(each)) for each in (folder, *folder.parents)]
         found: dict[str, Any] = {}
-        for index, (kind, record) in enumerate(self._about):
-            at = PurePosixPath(record.source)
-            if kind == "result" and at.parent == folder:
-                found["result"] = record.document[SCORE]
-            elif kind == "task" and (
-                at.parent == folder or folder.name in (at.stem, record.document.get("id"))
-            ):
-                found["task"] = record.document
-            elif kind == "arguments" and at.parent in (folder, *folder.parents):
-                found["arguments"] = record.document
-            else:
-                continue
+        for index in sorted({index for each in looked_for for index in self._places.get(each, ())}):
+            kind, record = self._about[index]
+            found[kind] = record.document[SCORE] if kind == "result" else record.document
             used.add(index)
         return found
 

@@ -1,5 +1,5 @@
-"""WebArena's trajectories as JSON: {"task_id", "intent", "trajectory": [{"url", "axtree", "screenshot_path"},
-{"action", "metadata"}, ...]}: what the browser shows and what the agent does, in turn.
+"""WebArena's trajectories, as JSON or as a page (`webarena_page`): {"task_id", "intent", "trajectory": [{"url",
+"axtree", "screenshot_path"}, {"action", "metadata"}, ...]}: what the browser shows and what the agent does, in turn.
 """
 
 from typing import Any
@@ -11,12 +11,20 @@ from apps.trajectories.formats.stated import model_name, stated_success
 from workers.schema import ObservationResult, Part, Step, Task, ToolCall, Trajectory, clean
 from workers.schema.decode import finite, optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory
+from workers.schema.patterns import TextPattern
 
-SIGN = "an object with `intent` and a `trajectory` of objects with `action`, or with `url` and `axtree`"
+SIGN = (
+    "an object with `intent` and a `trajectory` of `action`s, or `url` and `axtree`; a page `render_*.html`"
+)
 READ = ("/task_id", "/success", "/reward", "/score", "/trajectory/*/action")
 _TREES = ("axtree", "accessibility_tree", "text", "observation")
 _PICTURES = ("screenshot_path", "screenshot", "image_path")
 _THOUGHTS = ("cot", "thought", "reasoning", "raw_prediction")
+_WRITTEN = TextPattern(r"(?s)([a-z_]+)((?: ?\[.*\])?)")  # `type [164] [restaurants near CMU] [1]`
+_NAMES = (
+    *("click", "hover", "type", "press", "scroll", "new_tab", "tab_focus", "page_focus", "close_tab", "goto"),
+    *("go_back", "go_forward", "stop", "select", "clear", "upload", "check", "none"),
+)
 _KNOWN = ("task_id", "intent", "trajectory", "success", "reward", "score")
 
 
@@ -78,4 +86,9 @@ def _call(action: Any) -> ToolCall | None:
     if isinstance(action, dict) and isinstance(action.get("action_name"), str):
         rest = {k: v for k, v in action.items() if k != "action_name" and v not in (None, "", [], {}, 0)}
         return ToolCall(name=action["action_name"], arguments=rest)
-    return called(action) if isinstance(action, str) and action.strip() else call_of(action)
+    if not isinstance(action, str) or not action.strip():
+        return call_of(action)
+    written = _WRITTEN.fullmatch(action.strip())
+    if written is not None and written[1] in _NAMES:
+        return ToolCall(name=written[1], arguments=written[2].strip() or {})
+    return called(action)

@@ -5,6 +5,7 @@
 feedback, which `import_feedback --format trl-unpaired` reads.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from apps.trajectories.formats.data_rows.media import with_media
@@ -31,6 +32,18 @@ def sniff(document: Any) -> bool:
         and isinstance(document.get("instruction"), str)
         and any(isinstance(document.get(name), str | list) for name in _ANSWERS)
     )
+
+
+def split(document: Any) -> Iterator[tuple[str, Any]]:
+    """A document for each answer, where a row has several samples of one. Raises InvalidRecord."""
+    row = require_object(document)
+    name = next((name for name in _ANSWERS if row.get(name) is not None), _ANSWERS[0])
+    samples = row.get(name)
+    if not isinstance(samples, list) or not samples or not all(isinstance(each, str) for each in samples):
+        yield "", document
+        return
+    for index, sample in enumerate(samples):
+        yield f"/{name}/{index}", row | {name: sample}
 
 
 def read(document: Any) -> Trajectory:

@@ -23,6 +23,13 @@ SIGN = "an object with `chosen` and `rejected`, or with `chosen_messages` and `r
 SIDES = ("chosen", "rejected")
 _TASK = "row_task"  # of a side whose prompt no column holds
 _PROMPTS = ("prompt", "conversations", "question", "query", "context", "input")
+# Other names of the two sides: of stack-exchange-paired, and of data sets that spell them out.
+_OTHER_SIDES = (
+    ("response_j", "response_k"),
+    ("chosen_response", "rejected_response"),
+    ("better_response", "worse_response"),
+    ("preferred", "dispreferred"),
+)
 _TEXTS = ("instruction", "input", "history")
 _MODELS = ("{}_model", "{}-model", "model_{}", "{}_generator", "{}_policy")
 READ = (*OUTCOME_READ, "/history", "/images", "/system", f"/{_TASK}")
@@ -31,6 +38,8 @@ READ = (*OUTCOME_READ, "/history", "/images", "/system", f"/{_TASK}")
 def sniff(document: Any) -> bool:
     if not isinstance(document, dict) or hh.sniff(document):
         return False
+    if any(all(isinstance(document.get(side), str | list) for side in pair) for pair in _OTHER_SIDES):
+        return any(name in document for name in (*_PROMPTS, *_TEXTS))
     if all(isinstance(document.get(f"{side}_messages"), list) for side in SIDES):
         return True
     sides = [document[side] for side in SIDES if side in document]
@@ -41,18 +50,27 @@ def sniff(document: Any) -> bool:
 
 
 def split(document: Any) -> Iterator[tuple[str, Any]]:
-    row = require_object(document)
+    row = _with_sides(require_object(document))
     if all(
         f"{side}_messages" in row for side in SIDES
     ):  # whole conversations, as LLaMA-Factory's newer rows have
         row = {name.removesuffix("_messages"): value for name, value in row.items()}
     if not all(side in row for side in SIDES):
-        yield "", document
+        yield "", row
         return
     _, prompt_names = _prompt_column(row)
     added = {} if prompt_names else _shared_prompt(row)
     for other in SIDES[::-1]:
         yield "", added | {name: value for name, value in row.items() if other not in name}
+
+
+def _with_sides(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with the two sides under their own names."""
+    for pair in _OTHER_SIDES:
+        if all(side in row for side in pair) and not any(side in row for side in SIDES):
+            names = dict(zip(pair, SIDES, strict=True))
+            return {names.get(key, key): value for key, value in row.items()}
+    return row
 
 
 def read(document: Any) -> Trajectory:

@@ -4,6 +4,7 @@ for each sample. Lists of numbers or truth values of the same length are the sam
 """
 
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any
 
 from apps.trajectories.formats.data_rows.row_trajectories import (
@@ -30,7 +31,29 @@ def sniff(document: Any) -> bool:
         return False
     single = [document["sample"]] if "sample" in document else []
     samples = next((document[name] for name in _NAMES if isinstance(document.get(name), list)), single)
-    return bool(samples) and all(isinstance(sample, str) or _is_messages(sample) for sample in samples[:3])
+    return bool(samples) and all(
+        isinstance(sample, str) or _is_messages(sample) or _is_scored(sample) for sample in samples[:3]
+    )
+
+
+def _is_scored(value: Any) -> bool:
+    """A text with its score, as Open-Assistant writes samples."""
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and _score(value[1]) is not None
+    )
+
+
+def _score(value: Any) -> float | None:
+    try:
+        number = (
+            float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+        )
+    except (ValueError, OverflowError):
+        return None
+    return number if number is not None and isfinite(number) else None
 
 
 def _is_messages(value: Any) -> bool:
@@ -58,9 +81,13 @@ def split(document: Any) -> Iterator[tuple[str, Any]]:
     }
     common = {key: value for key, value in row.items() if key != name and key not in own}
     for index, sample in enumerate(samples):
+        scored = {"score": _score(sample[1])} if _is_scored(sample) else {}
         yield (
             f"/{name}/{index}",
-            common | {"sample": sample} | {key: value[index] for key, value in own.items()},
+            common
+            | scored
+            | {"sample": sample[0] if scored else sample}
+            | {key: value[index] for key, value in own.items()},
         )
 
 

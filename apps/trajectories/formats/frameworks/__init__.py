@@ -5,6 +5,7 @@ from typing import Any
 from apps.trajectories.formats.frameworks import (
     adk,
     adk_events,
+    adk_tests,
     autogen,
     autogen_events,
     crewai,
@@ -24,6 +25,7 @@ FORMATS: tuple[tuple[str, str, Any], ...] = (
     ("nemo-gym", "NeMo Gym rollouts", nemo_gym),
     ("adk", "ADK sessions, eval sets and their results", adk),
     ("adk-events", "ADK events", adk_events),
+    ("adk-tests", "tests of ADK before it had eval sets", adk_tests),
     ("openai-agents", "states of runs of the OpenAI Agents SDK", openai_agents),
     ("openai-trace", "traces of the OpenAI Agents SDK", openai_trace),
     ("pydantic-ai", "PydanticAI messages", pydantic_ai),

@@ -22,6 +22,7 @@ from apps.trajectories.formats.placed import (
 from apps.trajectories.formats.stated import stated_success, stated_task_id
 from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory
+from workers.schema.message_parts import result_content
 from workers.schema.message_shapes import ROLES
 from workers.schema.messages import build_trajectory
 
@@ -43,21 +44,24 @@ _CHAT = frozenset(
         ),
     )
 )
+_TEXT = frozenset(("role", "text", "timestamp", "type", "name"))
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
-Gathered = event_log(key=lambda record: None if is_message(record) or is_chat(record) else ALONE)
+Gathered = event_log(key=lambda record: ALONE if not _is_said(record) and _held(record)[0] else None)
 
 
 def sniff(document: Any) -> bool:
     if isinstance(document, list):
         return bool(document) and all(map(is_message, document[:3]))
-    return is_message(document) or is_chat(document) or bool(_held(document)[0])
+    return _is_said(document) or bool(_held(document)[0])
 
 
 def is_message(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    if letta.is_message(value) or (
-        isinstance(object_at(value, "message"), dict) and "role_at_backend" in value
+    if (
+        _is_api(value)
+        or letta.is_message(value)
+        or (isinstance(object_at(value, "message"), dict) and "role_at_backend" in value)
     ):
         return True
     if "_role" in value or (
@@ -76,11 +80,21 @@ def is_message(value: Any) -> bool:
     return is_haystack and "role" in value and "meta" in value
 
 
+def _is_said(value: Any) -> bool:
+    return is_message(value) or is_chat(value) or _is_turn(value)
+
+
 def is_chat(value: Any) -> bool:
     """Whether it is one chat message, as of a file that has one a line."""
     role = value.get("role") if isinstance(value, dict) else None
     is_known = isinstance(role, str) and role.lower() in ROLES
-    return is_known and value.keys() <= _CHAT and ("content" in value or "tool_calls" in value)
+    is_text = is_known and isinstance(value.get("text"), str) and value.keys() <= _TEXT
+    return is_text or (is_known and value.keys() <= _CHAT and ("content" in value or "tool_calls" in value))
+
+
+def _is_api(value: Any) -> bool:
+    """A call with its result, as API-Bank logs it between the messages."""
+    return isinstance(value, dict) and value.get("role") == "API" and isinstance(value.get("api_name"), str)
 
 
 def _held(value: Any, depth: int = 0) -> tuple[list[Any], str]:
@@ -112,9 +126,12 @@ def _is_turn(value: Any) -> bool:
 @storable
 def read(document: Any) -> Trajectory:
     records = document if isinstance(document, list) else [document]
-    messages: list[Placed] = [(f"/{index}", each) for index, each in enumerate(records)]
+    others = [each for each in records if len(records) > 1 and _is_note(each)]
+    messages: list[Placed] = [
+        (f"/{index}", each) for index, each in enumerate(records) if len(records) < 2 or not _is_note(each)
+    ]
     around: dict[str, Any] = {}
-    if len(records) == 1 and not is_message(records[0]) and not is_chat(records[0]):
+    if len(records) == 1 and not _is_said(records[0]):
         held, at = _held(records[0])
         messages = placed(held, f"/0{at}")
         if not held:
@@ -129,8 +146,13 @@ def read(document: Any) -> Trajectory:
         Task(id=stated_task_id(around)),
         agent=agent,
         success=stated_success(around),
-        metadata=facts | around,
+        metadata=facts | around | ({"events": others} if others else {}),
     )
+
+
+def _is_note(record: Any) -> bool:
+    """Whether a line between the messages is none of them, such as the title of a session."""
+    return isinstance(record, dict) and not _is_said(record) and "role" not in record
 
 
 def _chats(message: Any) -> list[Any]:
@@ -138,6 +160,12 @@ def _chats(message: Any) -> list[Any]:
         return [message]
     if _is_turn(message):
         return _owl(message)
+    if _is_api(message):
+        return _api_call(message)
+    if "text" in message and "content" not in message and is_chat(message):
+        return [
+            {("content" if key == "text" else key): value for key, value in message.items() if key != "type"}
+        ]
     if "_role" in message:
         name = {"name": message["_name"]} if message.get("_name") else {}
         return [
@@ -149,6 +177,21 @@ def _chats(message: Any) -> list[Any]:
     if message.get("role") == "system":  # of AgentScope, where results of tools have the name of no one
         return [{key: value for key, value in message.items() if key != "name"}]
     return [message]
+
+
+def _api_call(message: dict[str, Any]) -> list[dict[str, Any]]:
+    function = {"name": message["api_name"], "arguments": message.get("param_dict") or {}}
+    rest = {
+        key: value
+        for key, value in message.items()
+        if key not in ("role", "api_name", "param_dict", "result")
+    }
+    called = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"type": "function", "function": function}],
+    }
+    return [called | rest, {"role": "tool", "content": result_content(message.get("result"))}]
 
 
 def _owl(turn: dict[str, Any]) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ def read(document: Any) -> Trajectory:
             "it is a row of inputs of NeMo Gym without a `response`, so it holds no run; send the rollouts.",
             pointer="/response",
         )
-    request = require_object(document["responses_create_params"], pointer="/responses_create_params")
+    request = require_object(document.get("responses_create_params"), pointer="/responses_create_params")
     around = {
         key: value
         for key, value in document.items()

@@ -1,6 +1,6 @@
 """Runs as tracing tools export them."""
 
-from apps.trajectories.formats.tracing import call_logs, langfuse, langsmith, opik, otel, span_shapes, weave
+from apps.trajectories.formats.tracing import langfuse, langsmith, opik, otel, proxy_logs, span_shapes, weave
 
 FORMATS = (
     ("otel", "OpenTelemetry spans (OTLP JSON)", otel),
@@ -13,5 +13,5 @@ FORMATS = (
     ("langsmith", "LangSmith runs", langsmith),
     ("weave", "Weave calls", weave),
     ("opik", "Opik traces and spans", opik),
-    ("call-logs", "Logs of calls of a model (Helicone, OpenPipe)", call_logs),
+    ("proxy-logs", "logs of proxies in front of a model (Helicone, OpenPipe)", proxy_logs),
 )

@@ -14,6 +14,7 @@ from apps.trajectories.formats.tracing.call_shapes import (
     is_message,
     is_request,
     is_response,
+    is_sdk_call,
 )
 from apps.trajectories.formats.tracing.transcript import transcript_messages
 from workers.schema.bounded import loads
@@ -163,8 +164,13 @@ def _asked_list(value: list[Any], depth: int) -> list[Message]:
 
 
 def _answer_list(value: list[Any], depth: int) -> list[Message]:
+    if all(map(is_sdk_call, value)):
+        blocks = [call | {"type": "tool-call"} for call in value]
+        return chat([{"role": "assistant", "content": blocks}])
     if all(map(is_message, value)):
-        return _of_agent(_last_turn(chat(value)))
+        messages = chat(value)
+        is_one_turn = all(message["role"] == "assistant" for message in messages)
+        return messages if is_one_turn else _of_agent(_last_turn(messages))
     if len(value) == 1 or all(isinstance(each, list) for each in value):
         return answer_messages(value[0], depth + 1)
     if all(map(is_block, value)):

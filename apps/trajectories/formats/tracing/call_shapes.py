@@ -29,6 +29,7 @@ def is_request(value: Any) -> bool:
         return bool(value) and (all(map(is_message, value)) or (is_request(value[0]) and len(value) == 1))
     return isinstance(value, dict) and (
         is_message(value)
+        or (list(value) == ["prompt"] and isinstance(value["prompt"], str | list))
         or any(isinstance(value.get(key), list) and value[key] for key in ("messages", "contents"))
         or (isinstance(value.get("input"), list) and is_request(value["input"]))
     )
@@ -36,9 +37,12 @@ def is_request(value: Any) -> bool:
 
 def is_response(value: Any) -> bool:
     if isinstance(value, list):
-        return bool(value) and (all(map(is_message, value)) or (is_response(value[0]) and len(value) == 1))
+        is_known = bool(value) and (all(map(is_message, value)) or all(map(is_sdk_call, value)))
+        return is_known or (len(value) == 1 and is_response(value[0]))
     return isinstance(value, dict) and (
         is_message(value)
+        or is_message(value.get("content"))
+        or is_message(value.get("message"))
         or any(
             isinstance(value.get(key), list) and value[key] and isinstance(value[key][0], dict | list)
             for key in ("choices", "generations", "candidates", "tool_calls")
@@ -46,6 +50,11 @@ def is_response(value: Any) -> bool:
         or (isinstance(value.get("messages"), list) and any(map(is_message, value["messages"])))
         or (isinstance(value.get("output"), list) and any(map(is_item, value["output"])))
     )
+
+
+def is_sdk_call(value: Any) -> bool:
+    """Whether a value is a call as the Vercel AI SDK has it in `ai.response.toolCalls`."""
+    return isinstance(value, dict) and {"toolCallId", "toolName"} <= value.keys() and "result" not in value
 
 
 def is_block(value: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from apps.trajectories.formats.tracing.otel_spans import Span
 from apps.trajectories.formats.tracing.span_content import Message, SpanContent
-from apps.trajectories.formats.tracing.tool_spans import call_id, function_name, with_results
+from apps.trajectories.formats.tracing.tool_spans import call_id, calls_in, function_name, with_results
 from workers.schema.messages import decode_arguments
 
 Key = tuple[Any, ...]
@@ -72,9 +72,7 @@ def _functions(
     spans: list[Span], contents: dict[str, SpanContent], calls: list[_ModelCall]
 ) -> list[tuple[Span, Message]]:
     """Spans that nothing says are tools, but that have the name of a function that the model called."""
-    names = {
-        function_name(call) for each in calls for said in each.answer for call in said.get("tool_calls") or ()
-    }
+    names = {function_name(call) for each in calls for said in each.answer for call in calls_in(said)}
     return [
         (
             span,
@@ -136,7 +134,7 @@ def message_key(message: Message) -> Key:
     and differ in the space around a text, and in whether a text is a list of one part."""
     calls = tuple(
         (call_id(call), function_name(call), _arguments_key(_function(call).get("arguments")))
-        for call in message.get("tool_calls") or ()
+        for call in calls_in(message)
     )
     return (
         message["role"],

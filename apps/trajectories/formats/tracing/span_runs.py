@@ -7,14 +7,15 @@ parent. Agents of one name whose conversation goes on are one, as are the nodes 
 model itself, but ran one that did, is that one. Spans of one trace may stand in several documents.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from msgspec.structs import replace
 
 from apps.trajectories.field_coverage import FieldUse
 from apps.trajectories.formats.record import Record, encoded, too_large
+from apps.trajectories.formats.spool import START, ChainedSpool
 from apps.trajectories.formats.stated import call_metrics, run_facts
 from apps.trajectories.formats.tracing.agent_runs import AgentRuns, start_of
 from apps.trajectories.formats.tracing.genai import span_content
@@ -30,6 +31,8 @@ READ = ("/agent", "/parent", "/spans/*/is_root")
 REPEATED = ("/spans",)  # each call repeats the messages before it
 NO_CALL = "the span is part of no agent's run with a call of a model whose answer was recorded"
 _IN_MEMORY = 64 * 2**20
+_MOST_LOST = 1000  # paths that are counted separately
+_FURTHER_LOST = f"fields that are in no span: only {_MOST_LOST} paths are listed"
 
 
 class SpanGatherer:
@@ -50,11 +53,10 @@ class SpanGatherer:
     ) -> None:
         self._limit, self._read_spans, self._lost_of = limit, read_spans, lost
         self._refusal, self._pointer = refusal, pointer
-        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 closed by __del__
+        self._spool = ChainedSpool(_IN_MEMORY)
         self._first: int | None = None
-        self._traces: dict[str, list[tuple[int, int]]] = {}  # where its spans lie
-        self._lines: dict[str, int] = {}
-        self._lost: list[FieldUse] = []
+        self._traces: dict[str, tuple[int, int, int]] = {}  # line, bytes, where its spans end
+        self._lost: Counter[tuple[str, str]] = Counter()  # by path and reason
         self._errors: list[Record] = []
 
     def add(self, record: Record) -> None:
@@ -64,36 +66,39 @@ class SpanGatherer:
             return
         self._first = record.line if self._first is None else self._first
         spans = list(self._read_spans(record.document))
-        self._lost += self._lost_of(record.document, spans)
+        self._count_lost(self._lost_of(record.document, spans))
         for span in spans:
             raw = packed(span)
-            self._lines.setdefault(span["trace"], record.line)
-            self._traces.setdefault(span["trace"], []).append((self._file.tell(), len(raw)))
-            self._file.write(raw)
+            line, size, end = self._traces.get(span["trace"], (record.line, 0, START))
+            self._traces[span["trace"]] = line, size + len(raw), self._spool.add(end, raw)
+
+    def ready(self, source: str) -> Iterator[Record]:
+        return iter(())  # spans of a trace may come at any time
 
     def records(self) -> Iterator[Record]:
         yield from self._errors
-        for use in self._lost:
-            yield Record(self._first or 1, pointer=use.path, skipped=use.reason)
+        for (path, reason), count in self._lost.items():
+            for _ in range(count):
+                yield Record(self._first or 1, pointer=path, skipped=reason)
         has_messages = False
         others: dict[str, Span] = {}
-        for trace, places in self._traces.items():
-            line = self._lines[trace]
-            if sum(length for _, length in places) > self._limit:
+        for line, size, end in self._traces.values():
+            if size > self._limit:
                 yield Record(line, error=too_large(self._limit))
                 continue
-            spans = [self._span(*place) for place in places]
+            spans = [unpacked(raw) for raw, _ in self._spool.entries(end)]
             outside = {span["id"]: span for span in spans}
-            for run in group_by_agent(spans):
+            try:
+                runs = list(group_by_agent(spans))
+            except InvalidRecord as error:
+                has_messages = True
+                yield Record(line, error=error)
+                continue
+            for run in runs:
                 has_messages = True
                 for span in run["spans"]:
                     outside.pop(span["id"], None)
-                raw = encoded(run)
-                yield (
-                    Record(line, raw, run)
-                    if len(raw) <= self._limit
-                    else Record(line, error=too_large(self._limit))
-                )
+                yield _record(line, run, self._limit)
             for span in outside.values():
                 if name := convention(span):
                     others.setdefault(name, span)
@@ -103,12 +108,17 @@ class SpanGatherer:
             message = self._refusal(others.values())
             yield Record(self._first, error=InvalidRecord(message, pointer=self._pointer))
 
-    def __del__(self) -> None:
-        self._file.close()
+    def _count_lost(self, uses: Iterable[FieldUse]) -> None:
+        for use in uses:
+            key = (use.path, use.reason)
+            if key not in self._lost and len(self._lost) >= _MOST_LOST:
+                key = ("", _FURTHER_LOST)
+            self._lost[key] += 1
 
-    def _span(self, offset: int, length: int) -> Span:
-        self._file.seek(offset)
-        return unpacked(self._file.read(length))
+
+def _record(line: int, run: dict[str, Any], limit: int) -> Record:
+    raw = encoded(run)
+    return Record(line, raw, run) if len(raw) <= limit else Record(line, error=too_large(limit))
 
 
 def group_by_agent(spans: Iterable[Span]) -> Iterator[dict[str, Any]]:

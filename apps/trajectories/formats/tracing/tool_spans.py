@@ -14,6 +14,12 @@ def function_name(call: dict[str, Any]) -> str | None:
     return name if isinstance(name, str) else None
 
 
+def calls_in(message: Message) -> list[dict[str, Any]]:
+    """Its tool calls, as far as they are objects."""
+    calls = message.get("tool_calls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
 def call_id(call: dict[str, Any]) -> str | None:
     """None for a call without an id, and where it is no text."""
     identity = call.get("id")
@@ -28,7 +34,7 @@ def with_results(
     An id that is used in several turns names another call in each: the results of its spans go to them in turn.
     """
     waiting: dict[str, list[tuple[Span, Message]]] = {}
-    known = {call_id(call) for message in messages for call in message.get("tool_calls") or ()}
+    known = {call_id(call) for message in messages for call in calls_in(message)}
     for span, tool in results:
         identity = tool.get("tool_call_id")
         place = str(identity) if identity and identity in known else f"name:{tool.get('name')}"
@@ -37,7 +43,7 @@ def with_results(
     out: list[Message] = []
     for index, message in enumerate(messages):
         out.append(message)
-        for call in message.get("tool_calls") or ():
+        for call in calls_in(message):
             name = f"name:{function_name(call)}"
             identity = str(call_id(call)) if call_id(call) in waiting else name
             queue = waiting.get(identity)
@@ -59,7 +65,7 @@ def _places(messages: list[Message]) -> dict[str, list[int]]:
     """Of each call's id, and of each name, where the calls are."""
     found: dict[str, list[int]] = {}
     for index, message in enumerate(messages):
-        for call in message.get("tool_calls") or ():
+        for call in calls_in(message):
             for key in (call_id(call), f"name:{function_name(call)}"):
                 if key:
                     found.setdefault(key, []).append(index)
@@ -87,6 +93,6 @@ def _is_answered(call: dict[str, Any], message: Message, messages: list[Message]
             return True
         if later["role"] == "tool" and not (identity and later.get("tool_call_id")):
             return True
-        if any(call_id(other) == identity for other in later.get("tool_calls") or ()):
+        if any(call_id(other) == identity for other in calls_in(later)):
             return False
     return False

@@ -1,9 +1,9 @@
 """export_trajectories PROJECT: JSON lines, streamed."""
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from django.core.management.base import CommandParser
 
@@ -11,7 +11,10 @@ from apps.accounts.services import project_for, record_audit
 from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.trajectories import exports
-from apps.trajectories.selectors import JUDGED, best_of_tasks, fact_names, filter_trajectories
+from apps.trajectories.filter_fields import JUDGED
+from apps.trajectories.filter_queries import filter_trajectories
+from apps.trajectories.filters import parse_filter
+from apps.trajectories.selectors import best_of_tasks, fact_names
 
 
 class Command(TouchstoneCommand):
@@ -21,6 +24,12 @@ class Command(TouchstoneCommand):
         parser.add_argument("project")
         parser.add_argument("--format", required=True, help=", ".join(exports.FORMATS))
         parser.add_argument("--out", metavar="FILE", help="standard output if left out")
+        parser.add_argument(
+            "--filter",
+            default="",
+            metavar="QUERY",
+            help="the filter of the trajectory list as its address has it, such as agent=desk&success=no",
+        )
         parser.add_argument("--task", default="", help="only those of the task with this id")
         parser.add_argument("--agent", default="", help="only those of the agent with this name")
         parser.add_argument("--speaker", default="", help="only those in which one of this name speaks")
@@ -42,6 +51,7 @@ class Command(TouchstoneCommand):
         project: str,
         format: str,
         out: str | None,
+        filter: str,
         task: str,
         agent: str,
         speaker: str,
@@ -58,30 +68,15 @@ class Command(TouchstoneCommand):
                 "--json says how it went on standard output; name a file for the records with --out."
             )
         owner = project_for(project)
-        rows = filter_trajectories(
-            owner,
-            task=task,
-            agent=agent,
-            speaker=speaker,
-            success=None if success is None else success == "true",
-            since=_moment(since),
-            fact=by,
-            judged=judged,
-        )
+        named = {"task": task, "agent": agent, "speaker": speaker, "success": success, "since": since}
+        named |= {"fact": by, "judged": judged}
+        chosen = parse_filter("&".join(part for part in (filter.strip("?&"), _query(named)) if part))
+        rows = filter_trajectories(owner, chosen)
         if (by or judged or best_of_task) and by not in ("", *(known := fact_names(owner))):
             raise DomainError(f"There is no metric {by!r}; known are {', '.join(known) or 'none'}.")
         if best_of_task:
             rows = best_of_tasks(rows, by)
-        asked: dict[str, Any] = {
-            "format": format,
-            "task": task,
-            "agent": agent,
-            "speaker": speaker,
-            "success": success,
-            "since": since,
-        }
-        asked |= {"by": by, "judged": judged, "best_of_task": best_of_task}
-        data = {name: value for name, value in asked.items() if value}
+        data = {"format": format, "filter": chosen.query} | ({"best_of_task": True} if best_of_task else {})
         record_audit(project=owner, actor=None, verb="trajectories.exported", target=format, data=data)
         written = 0
         with self.progress(rows.count(), "Exporting") as progress:
@@ -105,13 +100,5 @@ def _create(name: str) -> Any:
         raise DomainError(f"{name} cannot be written: {error.strerror}.") from None
 
 
-def _moment(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise DomainError(
-            f"{text!r} is no date; write it as 2030-01-31 or 2030-01-31T12:00:00+00:00."
-        ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _query(named: dict[str, str | None]) -> str:
+    return urlencode([(name, value) for name, value in named.items() if value])

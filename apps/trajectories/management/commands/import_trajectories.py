@@ -4,10 +4,11 @@ import io
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from django.conf import settings
 from django.core.management.base import CommandParser
@@ -17,18 +18,25 @@ from apps.accounts.models import Project
 from apps.accounts.services import project_for
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import DomainError
+from apps.core.storage.temporary_files import TemporaryFile
+from apps.core.storage.unpacking import bounds_of_operator
 from apps.trajectories import formats, saved, services, traces
 from apps.trajectories.formats.mapping import FieldMapping
+from apps.trajectories.hub_datasets import PREFIX, HubDataset, HubName, HubPart
 from apps.trajectories.import_reader import read_import_records
+from apps.trajectories.masking import DETECTORS, checked_detectors
 from workers.errors import InvalidRecord
 
 _FIELDS_SHOWN = 10
 _LONGEST_MAPPING = 64 * 2**10  # bytes
+_PART_IN_MEMORY = 8 * 2**20
+Source = AbstractContextManager[BinaryIO | Path]
 _WAIT = 1.0  # seconds between looks at a file that grows
 
 
 class Command(TouchstoneCommand):
     help = "Import trajectories. What is already there is not imported again."
+    store_access = "check"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("project")
@@ -36,7 +44,8 @@ class Command(TouchstoneCommand):
             "files",
             nargs="+",
             metavar="FILE",
-            help="a file (JSON, JSON Lines, Parquet, Arrow or CSV), an archive or a folder; - is standard input",
+            help="a file (JSON, JSON Lines, Parquet, Arrow or CSV), an archive, a folder, or a data set of the hub"
+            " (hf://datasets/ORG/NAME[@REVISION]); - is standard input",
         )
         parser.add_argument(
             "--format",
@@ -52,6 +61,13 @@ class Command(TouchstoneCommand):
             "--keep-good", action="store_true", help="import the good records of a file with bad ones"
         )
         parser.add_argument(
+            "--mask",
+            default="",
+            metavar="NAMES",
+            help="replace secrets and personal data by tokens before anything is stored, besides what the project"
+            f" always masks; separated by commas, of {', '.join(DETECTORS)}",
+        )
+        parser.add_argument(
             "--follow", action="store_true", help="keep reading a growing file of JSON lines, until Ctrl-C"
         )
 
@@ -64,9 +80,11 @@ class Command(TouchstoneCommand):
         map: str | None,
         keep_good: bool,
         follow: bool,
+        mask: str,
         **_: Any,
     ) -> dict[str, Any]:
         owner = project_for(project)
+        self.mask = checked_detectors(name.strip() for name in mask.split(",") if name.strip())
         saved.format_named(owner, format)
         if map is not None and (format != formats.AUTO or follow):
             raise DomainError("--map does not combine with --format or --follow; leave them out.")
@@ -75,10 +93,10 @@ class Command(TouchstoneCommand):
         read_by = format if map is None else formats.by_mapping(_read_mapping(map))
         total = services.ImportResult()
         with nullcontext() if keep_good else transaction.atomic():
-            for name in files:
-                result = self._import(owner, name, read_by, keep_good)
+            for name, source in _sources(files):
+                result = self._import(owner, name, source, read_by, keep_good)
                 self._report(name, result)
-                _add(total, result, name if len(files) > 1 else None)
+                _add(total, result, None if files == [name] else name)
             if total.rejected and not keep_good:
                 transaction.set_rollback(True)
                 total.created = total.duplicates = total.updated = 0
@@ -89,9 +107,9 @@ class Command(TouchstoneCommand):
         return total.as_json()
 
     def _import(
-        self, project: Project, name: str, format: str | formats.Format, keep_good: bool
+        self, project: Project, name: str, source: Source, format: str | formats.Format, keep_good: bool
     ) -> services.ImportResult:
-        with _open_source(name) as stream, self.progress(None, f"Reading {name}") as progress:
+        with source as stream, self.progress(None, f"Reading {name}") as progress:
             return services.import_trajectories(
                 project=project,
                 stream=stream,
@@ -99,6 +117,8 @@ class Command(TouchstoneCommand):
                 keep_good=keep_good,
                 by=None,
                 progress=progress.update,
+                bounds=bounds_of_operator(),
+                mask=self.mask,
             )
 
     def _report(self, name: str, result: services.ImportResult) -> None:
@@ -118,10 +138,12 @@ class Command(TouchstoneCommand):
                 self.say(f"    {row['path']} x {row['count']}: {row['reason']}")
             if len(rows) > _FIELDS_SHOWN:
                 self.say(f"    and {len(rows) - _FIELDS_SHOWN} more; --json lists them.")
+        if result.masked is not None:
+            masked = ", ".join(f"{name} {count}" for name, count in sorted(result.masked.items()))
+            self.say(f"  masked: {masked or 'nothing found'}")
         if missing := sorted(result.missing_attachments):
-            self.say(
-                f"  {len(missing)} attachments that this project has not are named; the first: {missing[0]}"
-            )
+            count = "1000 or more" if len(missing) >= services.MOST_LISTED else len(missing)
+            self.say(f"  {count} attachments that this project has not are named; the first: {missing[0]}")
 
     def _follow(self, project: Project, files: list[str], format: str) -> dict[str, Any]:
         if len(files) != 1 or files[0] == "-":
@@ -147,7 +169,13 @@ class Command(TouchstoneCommand):
             )
             return result
         return services.import_trajectories(
-            project=project, stream=io.BytesIO(lines), format=format, keep_good=True, by=None, first_line=line
+            project=project,
+            stream=io.BytesIO(lines),
+            format=format,
+            keep_good=True,
+            by=None,
+            first_line=line,
+            mask=self.mask,
         )
 
 
@@ -166,7 +194,29 @@ def _is_spans(lines: bytes, format: str) -> bool:
     return first is not None and formats.FORMATS["otel"].sniff(first.document)
 
 
-def _open_source(name: str) -> AbstractContextManager[BinaryIO | Path]:
+def _sources(names: list[str]) -> Iterator[tuple[str, Source]]:
+    """What is to be read, with the names that results are reported by. A data set of the hub is read part by part."""
+    for name in names:
+        if not name.startswith(PREFIX):
+            yield name, _open_source(name)
+            continue
+        dataset = HubDataset(HubName.parse(name))
+        for part in dataset.parts():
+            yield (
+                f"{PREFIX}{dataset.name.repository}@{dataset.commit[:12]} {part.name}",
+                _open_part(dataset, part),
+            )
+
+
+@contextmanager
+def _open_part(dataset: HubDataset, part: HubPart) -> Iterator[BinaryIO]:
+    with closing(TemporaryFile(None, _PART_IN_MEMORY)) as file:
+        dataset.write(part, file)
+        file.seek(0)
+        yield cast(BinaryIO, file)
+
+
+def _open_source(name: str) -> Source:
     """A file, or the path of a folder."""
     path = Path(name)
     return nullcontext(path) if name != "-" and path.is_dir() else _open(name)
@@ -185,6 +235,8 @@ def _add(total: services.ImportResult, result: services.ImportResult, name: str 
     total.created += result.created
     total.duplicates += result.duplicates
     total.updated += result.updated
+    if result.masked is not None:
+        total.masked = (total.masked or Counter()) + result.masked
     total.dropped.add_all(result.dropped)
     total.kept.add_all(result.kept)
     total.missing_attachments |= result.missing_attachments

@@ -1,0 +1,11 @@
+"""What workers do for notifications."""
+
+from celery import shared_task
+
+from apps.inbox.mail import send_due_mail
+
+
+@shared_task
+def mail_notifications() -> None:
+    """Send the mail that is due."""
+    send_due_mail()

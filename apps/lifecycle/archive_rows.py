@@ -1,0 +1,150 @@
+"""What an archive of a project has besides trajectories and feedback: items that wait for annotations, comments on the
+pages of trajectories, and views. Trajectories are named by their content and its rank among equal ones.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+from django.db import transaction
+
+from apps.accounts.models import Project, User
+from apps.annotation.models import Annotation, Item, ItemTrajectory
+from apps.core.errors import DomainError
+from apps.trajectories.models import Trajectory, TrajectoryComment
+from apps.trajectories.saved_views import create_view
+
+CHUNK = 500
+# Conditions by numbers, which are others in the new project.
+_BY_NUMBER = frozenset({"id", "import_id", "cluster"})
+ITEM_FIELDS = ("key", "in_pilot", "priority", "overlap")
+RowT = TypeVar("RowT")
+TrajectoryName = tuple[str, int]
+
+
+def item_lines(project: Project) -> Iterator[bytes]:
+    """Items for work that have no annotation yet: those that have come with the feedback."""
+    waiting = Item.objects.filter(campaign__project=project, purpose=Item.Purpose.WORK).exclude(
+        pk__in=Annotation.objects.filter(assignment__item__campaign__project=project).values(
+            "assignment__item"
+        )
+    )
+    for items in _chunks(waiting.select_related("campaign").order_by("pk").iterator(CHUNK)):
+        places = ItemTrajectory.objects.filter(item__in=items).order_by("item", "position")
+        pairs = list(places.values_list("item", "trajectory"))
+        names = _trajectory_names(project, [trajectory for _, trajectory in pairs])
+        placed = defaultdict(list)
+        for item_key, trajectory_key in pairs:
+            placed[item_key].append(names[trajectory_key])
+        for item in items:
+            values = {name: getattr(item, name) for name in ITEM_FIELDS}
+            yield _line(values | {"campaign": item.campaign.name, "trajectories": placed[item.pk]})
+
+
+def read_items(project: Project, lines: Iterable[bytes]) -> int:
+    """How many were created; the others are there already, or their trajectory is not."""
+    campaigns, created = {campaign.name: campaign for campaign in project.campaigns.all()}, 0
+    for rows in _chunks(map(json.loads, lines)):
+        found = _by_name(project, [tuple(name) for row in rows for name in row["trajectories"]])
+        for row in rows:
+            campaign = campaigns.get(row["campaign"])
+            trajectories = [found.get(tuple(name)) for name in row["trajectories"]]
+            there = [trajectory for trajectory in trajectories if trajectory is not None]
+            if campaign is None or not there or len(there) != len(trajectories):
+                continue
+            values = {name: row[name] for name in ITEM_FIELDS} | {"task_id": there[0].task_id}
+            item, is_new = Item.objects.get_or_create(campaign=campaign, key=row["key"], defaults=values)
+            if is_new:
+                ItemTrajectory.objects.bulk_create(
+                    ItemTrajectory(item=item, trajectory=trajectory, position=position)
+                    for position, trajectory in enumerate(there)
+                )
+                created += 1
+    return created
+
+
+def comment_lines(project: Project) -> Iterator[bytes]:
+    rows = TrajectoryComment.objects.filter(project=project).select_related("author", "service_account")
+    for comments in _chunks(rows.order_by("pk").iterator(CHUNK)):
+        names = _trajectory_names(project, [comment.trajectory_id for comment in comments])
+        for comment in comments:
+            yield _line(
+                {
+                    "trajectory": names[comment.trajectory_id],
+                    "author": comment.author_name,
+                    "text": comment.text,
+                    "step": comment.step,
+                    "sign": comment.sign,
+                    "created": comment.created_at.isoformat(),
+                }
+            )
+
+
+def read_comments(project: Project, lines: Iterable[bytes]) -> int:
+    """Without an account, and with the name of the author before the text: accounts do not come with an archive."""
+    created = 0
+    for rows in _chunks(map(json.loads, lines)):
+        found = _by_name(project, [tuple(row["trajectory"]) for row in rows])
+        comments = [
+            TrajectoryComment(
+                project=project,
+                trajectory=trajectory,
+                text=f"{row['author']}: {row['text']}",
+                step=row["step"],
+                sign=row["sign"],
+                created_at=datetime.fromisoformat(row["created"]),
+            )
+            for row in rows
+            if (trajectory := found.get(tuple(row["trajectory"]))) is not None
+        ]
+        created += len(TrajectoryComment.objects.bulk_create(comments))
+    return created
+
+
+def view_queries(project: Project) -> dict[str, str]:
+    """By name; without those that name rows by number."""
+    views = project.saved_views.order_by("pk").values_list("name", "query")
+    return {name: query for name, query in views if _BY_NUMBER.isdisjoint(parse_qs(query))}
+
+
+def read_views(project: Project, queries: dict[str, str], owner: User) -> int:
+    created = 0
+    for name, query in queries.items():
+        try:
+            with transaction.atomic():
+                create_view(project=project, name=name, source=query, by=owner)
+            created += 1
+        except DomainError:  # it names what is not there, such as an endpoint that needs a judge
+            continue
+    return created
+
+
+def _trajectory_names(project: Project, keys: Sequence[int]) -> dict[int, TrajectoryName]:
+    hashes = Trajectory.objects.filter(pk__in=keys).values("content_hash")
+    return {trajectory.pk: name for name, trajectory in _ranked(project, hashes)}
+
+
+def _by_name(project: Project, names: Sequence[Any]) -> dict[TrajectoryName, Trajectory]:
+    return dict(_ranked(project, [content for content, _ in names]))
+
+
+def _ranked(project: Project, hashes: Any) -> Iterator[tuple[TrajectoryName, Trajectory]]:
+    rows = Trajectory.objects.filter(project=project, content_hash__in=hashes).order_by("pk")
+    ranks: dict[str, int] = defaultdict(int)
+    for trajectory in rows.only("pk", "content_hash", "task"):
+        yield (trajectory.content_hash, ranks[trajectory.content_hash]), trajectory
+        ranks[trajectory.content_hash] += 1
+
+
+def _chunks(rows: Iterable[RowT]) -> Iterator[list[RowT]]:
+    stream = iter(rows)
+    while chunk := list(islice(stream, CHUNK)):
+        yield chunk
+
+
+def _line(values: dict[str, Any]) -> bytes:
+    return json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"

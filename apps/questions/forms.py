@@ -1,0 +1,74 @@
+"""Forms of questions about trajectories."""
+
+from typing import Any
+
+from django import forms
+
+from apps.accounts.models import Project
+from apps.llm.models import LLMConnection
+from apps.llm.selectors import list_llm_connections
+from apps.questions.services import (
+    DEFAULT_SAMPLE,
+    LONGEST_TAG,
+    LONGEST_TEXT,
+    MAX_CATEGORIES,
+    MAX_SAMPLE,
+    MIN_CATEGORIES,
+)
+from apps.trajectories.filters import LONGEST_QUERY
+
+_CONTROL, _SELECT = ({"class": name} for name in ("form-control", "form-select"))
+
+
+class QuestionForm(forms.Form):
+    text = forms.CharField(
+        min_length=3,
+        max_length=LONGEST_TEXT,
+        label="Question",
+        help_text="It is asked of each trajectory on its own.",
+        widget=forms.Textarea(
+            attrs=_CONTROL | {"rows": 2, "placeholder": "Where did the agent give up early, and why?"}
+        ),
+    )
+    llm_connection = forms.ModelChoiceField(
+        LLMConnection.objects.none(), label="LLM connection", widget=forms.Select(attrs=_SELECT)
+    )
+    query = forms.CharField(
+        required=False,
+        max_length=LONGEST_QUERY,
+        label="Filter",
+        help_text="As in the address of the trajectory list, such as agent=desk&success=no; empty for all.",
+        widget=forms.TextInput(attrs=_CONTROL),
+    )
+    sample = forms.IntegerField(
+        min_value=1,
+        max_value=MAX_SAMPLE,
+        initial=DEFAULT_SAMPLE,
+        label="Trajectories at most",
+        help_text="Where more pass the filter, these are drawn at random, and shares have an interval.",
+        widget=forms.NumberInput(attrs=_CONTROL),
+    )
+    max_categories = forms.IntegerField(
+        min_value=MIN_CATEGORIES,
+        max_value=MAX_CATEGORIES,
+        initial=8,
+        label="Categories at most",
+        widget=forms.NumberInput(attrs=_CONTROL),
+    )
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["llm_connection"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = list_llm_connections(project)
+        if field.queryset.count() == 1:
+            field.initial = field.queryset.first()
+
+
+class CategoryTagForm(forms.Form):
+    category = forms.IntegerField(min_value=0)
+    tag = forms.CharField(required=False, max_length=LONGEST_TAG)
+
+
+class RubricNameForm(forms.Form):
+    name = forms.CharField(max_length=100, label="Name of the rubric", widget=forms.TextInput(attrs=_CONTROL))

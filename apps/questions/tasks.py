@@ -1,0 +1,13 @@
+"""Questions on GPU workers, which can ask language models in folders."""
+
+from celery import shared_task
+
+from apps.core.jobs import job_queue
+from apps.questions.executor import execute
+from apps.questions.models import TrajectoryQuestion
+
+
+@shared_task
+def advance_questions() -> None:
+    """Answer every question that is waiting."""
+    job_queue.drain_queue(TrajectoryQuestion, execute)

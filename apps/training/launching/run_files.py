@@ -1,0 +1,104 @@
+"""The files of a run in the artifact store, and the tokens with which its jobs reach them.
+
+A token opens the files of one run to one submission of its job. It is refused as soon as the run has ended or another
+submission has taken over, so that a job which was believed lost writes nothing.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.conf import settings
+from django.core import signing
+from django.urls import reverse
+
+from apps.core.errors import Conflict, DomainError, Forbidden, NotFound
+from apps.core.storage import artifacts
+from apps.core.storage.storage_names import storage_name
+from apps.core.storage.store_identity import StoreUnavailable
+from apps.training.launching.state import LaunchedState
+from apps.training.models import TrainingRun
+from workers.launch.run_files import RunFileMissing
+
+_SALT = "touchstone.training.run-files"
+
+
+def run_identity(run: TrainingRun) -> str:
+    """Of this run among all of all installations: numbers come again in another database."""
+    return f"run {run.pk} of {run.created_at.isoformat()}"
+
+
+def run_digest(run: TrainingRun) -> str:
+    return hashlib.sha256(run_identity(run).encode()).hexdigest()[:8]
+
+
+def run_files_name(run: TrainingRun) -> str:
+    return storage_name("run-files", f"{run.pk}-{run_digest(run)}")
+
+
+class StoredRunFiles:
+    """`workers.launch.run_files.RunFiles` of a run, for the installation itself. Methods raise StoreUnavailable."""
+
+    def __init__(self, run: TrainingRun) -> None:
+        self._name = run_files_name(run)
+
+    def names(self, folder: str) -> list[str]:
+        with _store_faults():
+            return artifacts.file_names(self._of(folder))
+
+    def read(self, name: str) -> bytes:
+        with _store_faults():
+            try:
+                return artifacts.read_file(self._of(name))
+            except (NotFound, FileNotFoundError):
+                raise RunFileMissing(f"{name} is not among the files of this run.") from None
+
+    def write(self, name: str, content: bytes) -> None:
+        with _store_faults():
+            artifacts.replace_content(content, self._of(name))
+
+    def delete(self, name: str) -> None:
+        with _store_faults():
+            artifacts.delete_file(self._of(name))
+
+    def delete_folder(self, name: str) -> None:
+        with _store_faults():
+            artifacts.delete_tree(self._of(name))
+
+    def _of(self, name: str) -> str:
+        return storage_name(*self._name.split("/"), *name.split("/"))
+
+
+@contextmanager
+def _store_faults() -> Iterator[None]:
+    try:
+        yield
+    except artifacts.store_errors() as error:
+        sentence = f"The artifact store cannot be used now ({type(error).__name__}: {error})."
+        raise StoreUnavailable(sentence, status=503) from error
+
+
+def make_run_token(run: TrainingRun, submission: int) -> str:
+    return signing.dumps([run.pk, submission], salt=_SALT)
+
+
+def files_address(run: TrainingRun) -> str:
+    """Where jobs reach the files of the run."""
+    return f"{settings.CLUSTER_URL}{reverse('run-files', args=[run.pk])}"
+
+
+def run_of_token(token: str, pk: int) -> TrainingRun:
+    """The run, where the token opens its files now. Raises DomainError."""
+    try:
+        number, submission = signing.loads(token, salt=_SALT)
+    except (signing.BadSignature, ValueError, TypeError):
+        raise DomainError("Send the token of a job as `Authorization: Bearer TOKEN`.", status=401) from None
+    run = TrainingRun.objects.filter(pk=pk).first()
+    if number != pk or run is None:
+        raise Forbidden("This token is not of this run.")
+    state = LaunchedState.read(run.launched)
+    if run.is_finished or not state.is_open:
+        raise Forbidden(f"Run {pk} has ended, so its files are closed.")
+    if state.submission != submission:
+        raise Conflict(f"Another job trains run {pk} now.")
+    return run

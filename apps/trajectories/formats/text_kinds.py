@@ -1,0 +1,20 @@
+"""The kinds of text that are read although they are no JSON, in the order they are tried."""
+
+from apps.trajectories.formats import event_stream
+from apps.trajectories.formats.coding_agents import aider, cursor, specstory
+from apps.trajectories.formats.computer_use import webarena_page
+from apps.trajectories.formats.text_kind import TextKind
+
+TEXT_KINDS: tuple[TextKind, ...] = (
+    aider.CHATS,
+    aider.CALLS,
+    cursor.EXPORT,
+    specstory.HISTORY,
+    webarena_page.PAGE,
+    event_stream.STREAM,
+)
+
+
+def text_kind(head: str) -> TextKind | None:
+    """Of a file that begins like this; None for others."""
+    return next((kind for kind in TEXT_KINDS if kind.begins(head)), None)

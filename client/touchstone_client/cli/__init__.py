@@ -1,0 +1,1 @@
+"""The command line `touchstone`: see docs/command-line.md."""

@@ -1,0 +1,1 @@
+"""Chunks of stored trajectories scored or embedded by one loaded model: `python -m workers.bulk DIR`."""

@@ -1,0 +1,1 @@
+"""Questions about trajectories, answered by a language model with citations, and sorted into categories."""
