@@ -221,12 +221,13 @@ def make_world(slug: str) -> World:
     TrajectoryPassage.objects.create(
         project=project, trajectory=first, first_step=0, last_step=0, embedding=[1.0] + [0.0] * 383
     )
+    number = 1_000_000 + project.pk  # of both exports, whose pages call it alike; no sequence gets there
     export = Export.objects.create(
-        project=project, format="csv", artifact=f"exports/{slug}.csv", state=JobState.SUCCEEDED
+        pk=number, project=project, format="csv", artifact=f"exports/{slug}.csv", state=JobState.SUCCEEDED
     )
     storages["artifacts"].save(export.artifact, ContentFile(b"x"))
     ProjectExport.objects.create(
-        pk=export.pk, project=project, artifact=export.artifact, state=JobState.SUCCEEDED
+        pk=number, project=project, artifact=export.artifact, state=JobState.SUCCEEDED
     )
     notification = Notification.objects.create(
         project=project,
