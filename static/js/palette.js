@@ -40,7 +40,7 @@ if (dialog) {
     if (event.target.closest("[data-palette]")) {
       event.preventDefault();
       openPalette();
-    } else if (event.target === dialog) dialog.close(); // beside its content: on the backdrop
+    } else if (event.target === dialog) dialog.close(); // a click outside the content, on the backdrop
   });
   input.addEventListener("keydown", (event) => {
     if (isComposing(event)) return;

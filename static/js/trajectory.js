@@ -9,7 +9,7 @@ const viewer = document.querySelector(".viewer");
 const prefix = `t${viewer.dataset.trajectory}-s`;
 const minimap = () => viewer.querySelector(".minimap");
 let current = null;
-let wanted = null; // the step somebody went to: held in view while what is around it still comes, till they move on
+let wanted = null; // the step to keep in view while rows around it load, until the reader scrolls
 
 const card = (index) => document.getElementById(`${prefix}${index}`);
 const chunkOf = (index) =>

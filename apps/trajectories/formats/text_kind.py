@@ -14,7 +14,7 @@ _DID_NOTHING = "a run in which the agent did nothing; the file has others in whi
 @dataclass(frozen=True, slots=True)
 class TextKind:
     """begins: whether a file with this beginning is of the kind. starts: whether a line is the first of a run.
-    read: the document of a run, of its lines; None for one in which the agent did nothing. Raises InvalidRecord.
+    read: from the lines of a run to its document; None if the agent did nothing in it. Raises InvalidRecord.
     is_told: whether such runs are named; else they are no runs, such as the end mark of a stream."""
 
     name: str

@@ -36,7 +36,7 @@ def test_a_batch_is_held_and_submitted(rating: Campaign, person: Annotator, anno
     assert {assignment.state for assignment in batch} == {State.ASSIGNED}
     assert rating.items.filter(claimed_count=1).count() == 3
     again = services.assign_batch(campaign=rating, annotator=person, size=3)
-    assert {one.pk for one in again} == {one.pk for one in batch}  # the page loaded again holds no more
+    assert {each.pk for each in again} == {each.pk for each in batch}  # the page loaded again holds no more
     services.submit_form(
         assignment=batch[0], fields={"rating-left": "accept"}, idempotency_key=uuid.uuid4(), by=annotator
     )
