@@ -42,20 +42,20 @@ test: install-dev  ## all but what takes long, with lint and types; with ARGS wh
 	$(MAKE) --jobs 2 lint tests
 
 tests: install-dev
-	$(PY) -m pytest -n $(WORKERS) --dist worksteal $(or $(ARGS),--group unit$(,)web$(,)ml$(,)browser)
+	$(PY) -m pytest --workers $(WORKERS) $(or $(ARGS),--group unit$(,)web$(,)ml$(,)browser)
 
 test-slow: install-dev  ## killed processes, learning policies, small benchmarks
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group slow)
+	$(PY) -m pytest --workers $(WORKERS) $(or $(ARGS),--group slow)
 
 test-long: install-dev  ## the rest: random faults, load, hostile input, full disks, two machines, larger benchmarks
-	$(PY) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group long)
+	$(PY) -m pytest --workers 2 $(or $(ARGS),--group long)
 
 test-ray: install-dev  ## trainings on a Ray cluster of two nodes; installs ray (80 MB to download) first
 	$(PY) -m pip install --quiet -c constraints.txt -e '.[ray]'
 	$(PY) -m pytest tests/training/test_ray.py
 
 faults: install-dev  ## of the slow and long ones those under faults
-	$(PY) -m pytest -n 2 --dist loadgroup tests/faults $(ARGS)
+	$(PY) -m pytest --workers 2 tests/faults $(ARGS)
 
 lint: install-dev
 	$(PY) -m ruff check .

@@ -2,25 +2,20 @@
 
 A demo of its own is started. For every seed an endpoint learns from comparisons of what a fresh policy does, and then
 the examples of docs/examples are trained on it: GRPO on that reward as it is, GRPO with people asked after every round,
-a loop with step rewards (GiGPO) next to one with trajectory rewards on the reward of the last round, best-of-n and
-refinement. A second part, `control`, learns the reward of a pendulum from comparisons of clips and solves it by that,
-step by step and with one number an episode, next to the pendulum's own reward. What is reported is the hidden reward,
-which no one learnt from.
+a loop with step rewards (GiGPO) next to one with trajectory rewards on the reward of the last round. A second part,
+`control`, learns the reward of a pendulum from comparisons of clips and solves it by that, step by step and with one
+number an episode, next to the pendulum's own reward. What is reported is the hidden reward, which no one learnt from.
+Search without training is measured by `benchmarks.search`.
 """
 
 import argparse
 import json
 import math
-import os
-import re
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,12 +23,12 @@ from typing import Any
 import torch
 from touchstone_client import RewardClient
 
+from benchmarks.demo_server import Demo, demo, wait_until_served
 from benchmarks.drawing import levels
 from benchmarks.result_cache import ResultCache
-from docs.examples import best_of_n, control, gigpo, grpo
+from docs.examples import control, gigpo, grpo
 from docs.examples.desk import TrainingCurve
 from docs.examples.people import FeedbackLoop, first_tries
-from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -43,59 +38,6 @@ REACHED = 0.5  # of hidden reward: how many roll-outs it takes to there
 SOLVED = -250.0  # of true return: how many steps it takes to there
 
 
-@dataclass(frozen=True)
-class Demo:
-    """web, rewards: addresses. key: for everything."""
-
-    web: str
-    rewards: str
-    key: str
-
-
-@contextmanager
-def demo() -> Iterator[Demo]:
-    """A demo in a home of its own, on ports that are free."""
-    with tempfile.TemporaryDirectory(prefix="policies-") as home:
-        environment = os.environ | {"TOUCHSTONE_HOME": home, "PYTHONUNBUFFERED": "1"}
-        manage = [sys.executable, str(ROOT / "manage.py")]
-        port, rewards_port = free_port(), free_port()
-        process = subprocess.Popen(
-            [*manage, "demo", f"--port={port}", f"--rewards-port={rewards_port}"],
-            env=environment,
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None
-            web = ""
-            for line in process.stdout:
-                if found := re.search(r"Touchstone is up at (\S+)", line):
-                    web = found[1]
-                    break
-            if not web:
-                raise RuntimeError("the demo did not come up")
-            made = subprocess.run(
-                [
-                    *manage,
-                    "create_api_key",
-                    "sample",
-                    "--scopes",
-                    "reward,feedback:write,train,admin",
-                    "--json",
-                ],
-                env=environment,
-                cwd=ROOT,
-                check=True,
-                capture_output=True,
-                text=True,
-            )
-            yield Demo(web, f"http://127.0.0.1:{rewards_port}", json.loads(made.stdout)["key"])
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
 def desk(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
     rounds, steps = (2, 4) if quick else (grpo.ROUNDS, grpo.STEPS)
     feedback_loop = FeedbackLoop(of.web, "sample", f"desk-{seed}", of.key)
@@ -103,7 +45,7 @@ def desk(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
     feedback_loop.retrain()
     found: dict[str, Any] = {}
     with RewardClient(of.rewards, feedback_loop.endpoint, of.key, run=f"policies-{seed}") as client:
-        _served(client)
+        wait_until_served(client)
         for name, around in (("as it was", None), ("people asked", feedback_loop)):
             began = time.monotonic()
             curve = grpo.train(client, seed=seed, feedback_loop=around, rounds=rounds, steps=steps)
@@ -112,9 +54,6 @@ def desk(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
             began = time.monotonic()
             curve = gigpo.train(client, seed=seed, by=by, steps=8 if quick else gigpo.STEPS)  # type: ignore[arg-type]
             found[f"loop, {by}"] = _told(seed, f"loop, {by}", curve, began)
-        tries = best_of_n.TRIES[:3] if quick else best_of_n.TRIES
-        found["best of n"] = best_of_n.best_of_n(client, seed=seed, tries=tries)
-        found["refined"] = best_of_n.refine(client, seed=seed, tries=tries)
     return found
 
 
@@ -150,11 +89,6 @@ def _told(seed: int, name: str, curve: TrainingCurve, began: float) -> dict[str,
     return said
 
 
-def _served(client: RewardClient) -> None:
-    """Until a replica has loaded it."""
-    client.score([{"text": "Good morning."}], steps=False, uncertainty=False)
-
-
 def summary_of_control(by_seed: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """By reward, mean and standard deviation over seeds of the true return, before and at the end; steps to SOLVED,
     None where a seed never came there."""
@@ -175,18 +109,13 @@ def summary(by_seed: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """By policy, mean and standard deviation over seeds: of the last steps, of what it most likely does; roll-outs to
     REACHED, None where a seed never came there."""
     out: dict[str, Any] = {"seeds": len(by_seed)}
-    for name in (strategy for strategy in by_seed[0] if strategy not in ("best of n", "refined")):
+    for name in by_seed[0]:
         runs = [seed_result[name] for seed_result in by_seed]
         out[name] = {
             "tried": _spread([statistics.mean(run["true"][-SMOOTH:]) for run in runs]),
             "highest": _spread([max(_smoothed(run["true"])) for run in runs]),
             "after": _spread([run["after"] for run in runs]),
             "reached": [_reached(run["true"]) for run in runs],
-        }
-    for name in ("best of n", "refined"):
-        columns = zip(*(seed_result[name] for seed_result in by_seed), strict=True)
-        out[name] = {
-            str(n): _spread(list(column)) for n, column in zip(best_of_n.TRIES, columns, strict=False)
         }
     return out
 
@@ -260,9 +189,6 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"{part}: hidden reward, mean (standard deviation) over {of_part['seeds']} seeds"
         for name, one in of_part.items():
             if name == "seeds":
-                continue
-            if "reached" not in one:
-                yield f"    {name}: " + ", ".join(f"{n}: {each['mean']:.3f}" for n, each in one.items())
                 continue
             shown = ", ".join(
                 f"{what} {each['mean']:.3f} ({each['std'] or 0:.3f})"

@@ -6,15 +6,11 @@ any hook of ours could run.
 
 import gc
 import os
-import random
 import shutil
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -44,42 +40,34 @@ def _memory_folder() -> Path | None:
 
 
 def _prepare() -> None:
-    """Workers of xdist inherit the controller's environment, and have a home of their own within its."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
     # Tests run next to each other, and threads of torch that wait for one another spin: it took four times as long.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    if worker is None:
-        # One for all workers: they have to collect the same tests in the same order, those of a set too.
-        os.environ.setdefault("PYTHONHASHSEED", str(random.randrange(2**32)))
-        home = Path(tempfile.mkdtemp(prefix="touchstone-tests-", dir=_memory_folder()))
-        home.chmod(0o755)  # PostgreSQL's user enters it when root runs the tests
-        _made.append(home)
-        os.environ["TOUCHSTONE_HOME"] = os.environ[database.RUN] = str(home)
-        if not os.environ.get("DATABASE_URL"):
-            server = embedded_postgres.start(home, durable=False)
-            _made.insert(0, server)
-            # Test databases are made and dropped by it; django_db_setup has tests run with less.
-            os.environ["DATABASE_URL"] = server.connection.url(role=roles.SUPERUSER)
-            os.environ[database.APP_PASSWORD] = server.connection.app_password
-    else:
-        home = Path(os.environ["TOUCHSTONE_HOME"]) / worker
-        home.mkdir(exist_ok=True)
-        os.environ["TOUCHSTONE_HOME"] = str(home)
+    home = Path(tempfile.mkdtemp(prefix="touchstone-tests-", dir=_memory_folder()))
+    home.chmod(0o755)  # PostgreSQL's user enters it when root runs the tests
+    _made.append(home)
+    os.environ["TOUCHSTONE_HOME"] = os.environ[database.RUN] = str(home)
+    if not os.environ.get("DATABASE_URL"):
+        server = embedded_postgres.start(home, durable=False)
+        _made.insert(0, server)
+        # Test databases are made and dropped by it; django_db_setup has tests run with less.
+        os.environ["DATABASE_URL"] = server.connection.url(role=roles.SUPERUSER)
+        os.environ[database.APP_PASSWORD] = server.connection.app_password
     os.environ["CELERY_BROKER_URL"] = "memory://"  # tests of nudges name a real broker
     os.environ["DJANGO_SETTINGS_MODULE"] = "apps.config.settings"
     django.setup()
-    # A worker that inherited it would have its settings read, and with them the home, before it is here.
+    # A child that inherited it would have its settings read, and with them the home, before it is here.
     del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 _prepare()
 # Models can be imported from here on.
 from django.core.servers.basehttp import WSGIRequestHandler  # noqa: E402
-from django.test import Client  # noqa: E402
+from django.test import Client, override_settings  # noqa: E402
 from django.test.testcases import LiveServerThread  # noqa: E402
 
 from apps.accounts.models import Project, User  # noqa: E402
 from tests.factories import make_member, make_outsider  # noqa: E402
+from tests.forked_workers import Controller  # noqa: E402
 from tests.live_server import PersistentThreadsServer  # noqa: E402
 
 # Of `live_server`, which writes a head in several pieces: each would wait 40 ms for the one before.
@@ -91,6 +79,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     names = ", ".join(groups.GROUPS)
     parser.addoption(
         "--group", default="", help=f"only tests of these groups, by commas: {names} (tests/groups.py)"
+    )
+    parser.addoption(
+        "--workers", type=int, default=1, help="processes that run the tests (tests/forked_workers.py)"
     )
 
 
@@ -115,24 +106,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if chosen and not any(chosen & groups.groups_in(path) for path in inside) else None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """Workers of xdist collect the same files in the same order, so each would rewrite the assertions of all of them,
-    10 s of CPU where nothing is cached. Each begins with a share of them, and then reads what the others wrote."""
-    config = session.config
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-    if not worker or config.args_source is not config.ArgsSource.TESTPATHS:
-        return
-    number, count = int(worker.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-    chosen = _chosen(config) or set(groups.GROUPS)
-    files = [path for path in sorted(groups.TESTS.rglob("test_*.py")) if chosen & groups.groups_in(path)]
-    for path in files[number::count]:
-        name = path.relative_to(groups.TESTS.parent).with_suffix("").as_posix().replace("/", ".")
-        # What cannot be imported is imported again, and reported, when it is collected.
-        with suppress(Exception), warnings.catch_warnings(action="error"):
-            import_module(name)
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Every test has the mark of its group; those of other groups than were asked for are left out."""
     chosen = _chosen(config)
@@ -151,14 +124,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(wrong)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadgroup` some files stay on one worker: their tests share an installation and an order."""
-    if config.getvalue("dist") != "loadgroup":
-        return None
-    from tests.scheduling import FilesTogether
+def _prepare_worker(number: int) -> None:
+    """A fork has a home of its own within that of the run."""
+    home = Path(os.environ[database.RUN]) / f"worker-{number}"
+    home.mkdir(exist_ok=True)
+    os.environ["TOUCHSTONE_HOME"] = str(home)
+    override_settings(**home_settings(home)).enable()
 
-    return FilesTogether(config, log)
+
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Without `--workers`, or with one, pytest runs the tests in its own process."""
+    count = session.config.getoption("--workers")
+    if count < 2 or session.config.option.collectonly or session.testsfailed:
+        return None
+    Controller(session, count, _prepare_worker).run()
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -66,7 +66,7 @@ def start(
         try:
             sys.stdout.flush()
             sys.stderr.flush()
-            _keep_coverage()
+            keep_coverage()
         except Exception:  # reported, and still the child never returns into the test
             traceback.print_exc()
             status = status or 1
@@ -112,7 +112,7 @@ def _run(module: str, arguments: list[str]) -> int:
     return 0
 
 
-def _keep_coverage() -> None:
+def keep_coverage() -> None:
     """What was run here counts too, where it is measured: `os._exit` would forget it."""
     coverage = sys.modules.get("coverage")
     measured = coverage.Coverage.current() if coverage else None

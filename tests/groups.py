@@ -41,7 +41,20 @@ FOLDERS = {
         "web",
     ),
     **dict.fromkeys(
-        ("judges", "lineage", "llm", "metrics", "monitoring", "overview", "retraining", "rewards"), "web"
+        (
+            "judges",
+            "lineage",
+            "llm",
+            "metrics",
+            "monitoring",
+            "overview",
+            "retraining",
+            "reward_programs",
+            "reward_studies",
+            "rewards",
+            "subgoals",
+        ),
+        "web",
     ),
     **dict.fromkeys(
         ("client_api", "questions", "rubrics", "semantic_search", "training", "trajectories", "webhooks"),
@@ -83,10 +96,22 @@ def parse_groups(text: str) -> set[str]:
 WITH_TRAINERS = ("client/test_trl.py", "rewards/wire/test_trl_tools.py")
 
 
+def unit_of(path: str) -> str:
+    """What a worker takes at once, by the path below tests: a file, or the files with trainers."""
+    return "files with trainers" if path in WITH_TRAINERS else path
+
+
+def stays_together(unit: str) -> bool:
+    """Whether one worker runs all tests of a unit, in order: what they share is started once."""
+    return unit.startswith("faults/") or unit in TOGETHER
+
+
 def order_of(path: Path) -> int:
     """Where a file's slow tests stand."""
     inside = path.relative_to(TESTS).as_posix()
-    return LONGEST.index(inside) if inside in LONGEST else len(LONGEST)
+    if inside in LONGEST:
+        return LONGEST.index(inside)
+    return len(LONGEST) + (inside not in WITH_TRAINERS)
 
 
 def folder_of(path: Path) -> str:

@@ -33,6 +33,7 @@ PEERS = {
     "openrlhf",
     "pettingzoo",
     "slack-sdk",
+    "swebench",
     "trackio",
     "trl",
     "verl",

@@ -9,11 +9,19 @@ from typing import Any
 def home_settings(folder: Path) -> dict[str, Any]:
     from django.conf import settings
 
-    store = {
-        "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {"location": folder / "artifacts"},
+    stores = {
+        name: {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {"location": folder / place},
+        }
+        for name, place in (("default", "files"), ("artifacts", "artifacts"))
     }
-    return {"HOME": folder, "STORAGES": settings.STORAGES | {"artifacts": store}}
+    return {
+        "HOME": folder,
+        "STORAGES": settings.STORAGES | stores,
+        "STATIC_ROOT": folder / "static",
+        "TENSORBOARD_DIR": folder / "tensorboard",
+    }
 
 
 @contextmanager

@@ -47,6 +47,7 @@ class ProjectOut(Schema):
     require_two_factor: bool
     require_single_sign_on: bool
     created: datetime
+    archived: datetime | None = Field(description="since when it is read only")
 
 
 class ProjectPage(Schema):
@@ -165,6 +166,7 @@ def project_out(project: Project) -> ProjectOut:
         require_two_factor=project.require_two_factor,
         require_single_sign_on=project.require_single_sign_on,
         created=project.created_at,
+        archived=project.archived_at,
     )
 
 

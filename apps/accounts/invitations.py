@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from apps.accounts import account_links
 from apps.accounts.account_links import Purpose
-from apps.accounts.actors import Actor, person_of
+from apps.accounts.actors import Actor, person_of, require_person_for_owner
 from apps.accounts.audit_trail import record_audit
 from apps.accounts.grants import is_of_an_owner, was_removed_since
-from apps.accounts.models import AccountLink, ApiKey, Invitation, Membership, Project, Role, User
+from apps.accounts.models import AccountLink, Invitation, Membership, Project, Role, User
 from apps.accounts.selectors import hash_of
 from apps.accounts.services import create_user, set_member
 from apps.core.errors import DomainError, Forbidden, NotFound
@@ -27,8 +27,7 @@ def invite(
     *, project: Project, role: Role, by: Actor, email: str = "", most_uses: int = 1, days: int = 14
 ) -> tuple[Invitation, str]:
     """The invitation and its token, which is nowhere else: only its hash is kept. email: no one else may use it."""
-    if role == Role.OWNER and isinstance(by, ApiKey) and person_of(by) is None:
-        raise Forbidden("The key of a service account invites no owners. Use one that belongs to an owner.")
+    require_person_for_owner(by, role)
     if not 1 <= most_uses <= MOST_USES:
         raise DomainError(f"A link is for 1 to {MOST_USES} people.", pointer="/most_uses")
     if not 1 <= days <= MOST_DAYS:

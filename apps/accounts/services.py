@@ -8,7 +8,7 @@ from django.core.validators import validate_email, validate_slug
 from django.db import transaction
 from django.utils import timezone
 
-from apps.accounts.actors import Actor
+from apps.accounts.actors import Actor, require_person_for_owner
 from apps.accounts.audit_trail import COMMAND_LINE as COMMAND_LINE
 from apps.accounts.audit_trail import record_audit as record_audit
 from apps.accounts.grants import end_links_of
@@ -106,8 +106,10 @@ def rename_project(*, project: Project, name: str, by: Actor) -> Project:
 def set_member(*, project: Project, user: User, role: Role, by: Actor) -> Membership:
     """Make `user` a member with `role`, or change their role. The last owner stays one.
 
-    Their keys keep only the scopes that the role may have; a key without any is revoked.
+    Their keys keep only the scopes that the role may have; a key without any is revoked. Raises Forbidden
+    for a service account that makes someone an owner.
     """
+    require_person_for_owner(by, role)
     _lock(project)
     membership = Membership.objects.filter(project=project, user=user).first()
     before = membership.role if membership else None

@@ -17,6 +17,7 @@ from apps.active_learning.selectors import count_annotations_since, newest_selec
 from apps.annotation.models import Assignment, Campaign
 from apps.annotation.selectors import get_campaign, get_item
 from apps.core.errors import DomainError, NotFound
+from apps.core.forms import add_domain_error
 
 SHOWN = 20
 
@@ -31,7 +32,7 @@ def plan_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
         try:
             services.save_plan(campaign=campaign, by=request.user, **form.cleaned_data)
         except DomainError as error:
-            form.add_error((error.pointer or "").removeprefix("/") or None, error.message)
+            add_domain_error(form, error)
         else:
             messages.success(request, "Saved. Items are being ranked again.")
             return redirect("active_learning:plan-detail", project.slug, pk)

@@ -112,6 +112,7 @@ class ProgressOut(Schema):
 
 class CampaignOut(Schema):
     id: int
+    number: int = Field(description="within the project")
     name: str
     state: CampaignState
     feedback_types: list[str]

@@ -22,8 +22,6 @@ from apps.annotation.presentation import PresentedItem
 from apps.core.errors import NotFound
 
 State = Assignment.State
-COUNTED = 1000  # items left are counted up to this number
-RECENT = 20  # annotations that the pace is computed from
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,54 +37,6 @@ class Progress:
     @property
     def annotations(self) -> int:
         return self.completed + self.more
-
-
-@dataclass(frozen=True, slots=True)
-class MyCampaign:
-    """A campaign as one annotator sees it. left: up to COUNTED. pace: median seconds of recent annotations.
-
-    practice: practice items left. paused: reason of a pause. examples: items shown with the guidelines. skipped: items
-    they skipped or flagged that still need an annotation.
-    """
-
-    campaign: Campaign
-    mine: int
-    left: int
-    pace: float | None
-    practice: int = 0
-    paused: str = ""
-    examples: tuple[Item, ...] = ()
-    skipped: int = 0
-
-    @property
-    def is_workable(self) -> bool:
-        is_open = self.campaign.state == Campaign.State.OPEN and not self.campaign.is_over
-        return is_open and not self.paused and self.left + self.practice > 0
-
-    @property
-    def has_enough(self) -> bool:
-        return (
-            self.campaign.max_items_per_annotator is not None
-            and self.mine >= self.campaign.max_items_per_annotator
-        )
-
-    @property
-    def position(self) -> int:
-        """Of the next item, from 1."""
-        return self.mine + 1
-
-    @property
-    def total(self) -> int:
-        """Items done and left."""
-        return self.mine + self.left
-
-    @property
-    def left_is_more(self) -> bool:
-        return self.left > COUNTED
-
-    @property
-    def minutes_left(self) -> int | None:
-        return None if self.pace is None else max(1, round(self.left * self.pace / 60))
 
 
 def get_campaign(project: Project, pk: int) -> Campaign:
@@ -167,36 +117,6 @@ def list_flagged(campaign: Campaign) -> QuerySet[Assignment]:
     return rows.select_related("item__task", "annotator").order_by("-finished_at")
 
 
-def my_campaigns(project: Project, annotator: Annotator) -> list[MyCampaign]:
-    """Campaigns an annotator can work in, then those they worked in."""
-    worked = Exists(Assignment.objects.filter(item__campaign=OuterRef("pk"), annotator=annotator))
-    rows = Campaign.objects.filter(Q(state=Campaign.State.OPEN) | worked, project=project)
-    rows = rows.exclude(state=Campaign.State.ARCHIVED).select_related("project")
-    works = [my_campaign(campaign, annotator) for campaign in rows.order_by("-created_at", "-pk")]
-    return sorted(works, key=lambda work: not work.is_workable)
-
-
-def my_campaign(campaign: Campaign, annotator: Annotator) -> MyCampaign:
-    mine = annotated_assignments(annotator, campaign)
-    judged, left = mine.count(), _left(campaign, annotator)
-    if campaign.max_items_per_annotator is not None:
-        left = min(left, max(0, campaign.max_items_per_annotator - judged))
-    practice = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.PRACTICE)
-    begun = Assignment.objects.filter(item=OuterRef("pk"), annotator=annotator)
-    over = begun.exclude(state__in=[State.LOCKED, State.EXPIRED])
-    paused = current_pause(campaign, annotator)
-    return MyCampaign(
-        campaign,
-        judged,
-        left,
-        _pace(mine),
-        practice.filter(~Exists(over)).count(),
-        paused.reason if paused else "",
-        tuple(list_examples(campaign)),
-        _skipped(campaign).filter(annotator=annotator).count(),
-    )
-
-
 def _skipped(campaign: Campaign) -> QuerySet[Assignment]:
     """Assignments that were skipped or flagged, of work items that still need an annotation."""
     return Assignment.objects.filter(
@@ -216,26 +136,6 @@ def list_skipped(campaign: Campaign) -> QuerySet[Assignment]:
 
 def count_skipped_items(campaign: Campaign) -> int:
     return _skipped(campaign).values("item").distinct().count()
-
-
-def _left(campaign: Campaign, annotator: Annotator) -> int:
-    """Items the annotator could still annotate: never assigned to them, or started."""
-    begun = Assignment.objects.filter(item=OuterRef("pk"), annotator=annotator)
-    over = begun.exclude(state__in=[State.LOCKED, State.EXPIRED, State.ASSIGNED])
-    held = begun.filter(state__in=[State.LOCKED, State.ASSIGNED])
-    rows = Item.objects.filter(
-        ~Exists(over), Q(claimed_count__lt=F("overlap")) | Exists(held), campaign=campaign
-    )
-    rows = rows.exclude(purpose=Item.Purpose.PRACTICE)
-    if campaign.in_pilot:
-        rows = rows.filter(Q(in_pilot=True) | Exists(held))
-    return rows[: COUNTED + 1].count()
-
-
-def _pace(mine: QuerySet[Assignment]) -> float | None:
-    recent = mine.filter(active_seconds__gt=0).order_by("-finished_at")
-    seconds = sorted(recent.values_list("active_seconds", flat=True)[:RECENT])
-    return seconds[len(seconds) // 2] if seconds else None
 
 
 def current_pause(campaign: Campaign, annotator: Annotator) -> Participation | None:
@@ -268,7 +168,9 @@ def own_assignments(annotator: Annotator, campaign: Campaign) -> dict[str, Query
     rows = rows.select_related("item__task", "item__campaign")
     return {
         "drafts": rows.exclude(draft={}).order_by("-draft_saved_at", "-pk"),
-        "submitted": rows.filter(annotations__isnull=False).distinct().order_by("-finished_at", "-pk"),
+        "submitted": rows.filter(finished_at__isnull=False, annotations__isnull=False)
+        .distinct()
+        .order_by("-finished_at", "-pk"),
         "skipped": rows.filter(state__in=[State.SKIPPED, State.FLAGGED]).order_by("-finished_at", "-pk"),
     }
 
@@ -351,6 +253,8 @@ def initial_form_fields(assignment: Assignment, shown: PresentedItem) -> dict[st
     """Form fields to start with: the draft, or the last annotation."""
     if assignment.draft:
         return dict(assignment.draft)
+    if assignment.finished_at is None:
+        return {}  # it was never submitted
     last = last_annotation(assignment)
     return annotation_form_fields(last, assignment.item.campaign, shown) if last else {}
 

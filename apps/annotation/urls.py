@@ -40,5 +40,6 @@ urlpatterns = [
     path("items/<int:pk>/rows/", views.assignment_rows, name="assignment-rows"),
     path("items/<int:pk>/submit/", views.assignment_submit, name="assignment-submit"),
     path("items/<int:pk>/draft/", views.assignment_draft, name="assignment-draft"),
+    path("items/<int:pk>/undo/", views.assignment_undo, name="assignment-undo"),
     path("items/<int:pk>/<str:how>/", views.assignment_leave, name="assignment-leave"),
 ]

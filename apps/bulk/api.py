@@ -60,6 +60,7 @@ class BulkEstimateOut(Schema):
 
 class BulkJobOut(Schema):
     id: int
+    number: int = Field(description="within the project")
     work: str
     model: str | None
     judge: str | None
@@ -231,6 +232,7 @@ def bulk_job_out(job: BulkJob) -> dict[str, Any]:
     now = job_progress(job)
     return {
         "id": job.pk,
+        "number": job.number,
         "work": job.work,
         "model": None if job.model is None else str(job.model),
         "judge": None if job.judge is None else job.judge.name,

@@ -10,7 +10,7 @@ from apps.judges.models import Judge
 from apps.metrics.models import Induction
 from apps.rewards.models import Endpoint
 from apps.training.models import RewardModel
-from apps.trajectories.filters import LONGEST_QUERY
+from apps.trajectories.filter_field import FilterField, offer_filter_builder
 
 _CONTROL, _SELECT, _CHECK = ({"class": name} for name in ("form-control", "form-select", "form-check-input"))
 
@@ -60,13 +60,7 @@ class BulkJobForm(forms.Form):
         help_text="For scores by a reward model or an endpoint. The results take more space.",
         widget=forms.CheckboxInput(attrs=_CHECK),
     )
-    filter = forms.CharField(
-        required=False,
-        max_length=LONGEST_QUERY,
-        label="Filter",
-        help_text="As in the address of the trajectory list, such as agent=desk&success=no; empty for all.",
-        widget=forms.TextInput(attrs=_CONTROL),
-    )
+    filter = FilterField()
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -87,6 +81,7 @@ class BulkJobForm(forms.Form):
             field.empty_label = f"Choose {_ARTICLES[name]} {name}"
             if len(only := list(rows[:2])) == 1:
                 field.initial = only[0].pk
+        offer_filter_builder(self, project)
         self.order_fields(["work", *_ARTICLES, "with_steps", "filter"])
 
     def clean(self) -> dict[str, Any]:

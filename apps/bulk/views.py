@@ -18,6 +18,7 @@ from apps.bulk.models import BulkJob
 from apps.bulk.selectors import BulkProgress, get_bulk_job, job_progress
 from apps.bulk.tables import BulkJobTable
 from apps.core.errors import DomainError
+from apps.core.http.job_pages import job_fragment
 from apps.core.http.streaming import StreamedLines
 from apps.trajectories.filters import known_conditions
 
@@ -95,10 +96,9 @@ def bulk_job_detail(request: ProjectRequest, project: Project, pk: int) -> HttpR
 @project_view(Role.RESEARCHER)
 def bulk_job_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     context = _status_context(project, get_bulk_job(project, pk))
-    response = render(request, "bulk/_bulk_job_status.html", context)
-    if context["job"].is_finished:
-        response["HX-Refresh"] = "true"
-    return response
+    return job_fragment(
+        request, "bulk/_bulk_job_status.html", context, is_finished=context["job"].is_finished
+    )
 
 
 @require_POST

@@ -26,14 +26,19 @@ from apps.core.http.query_parameters import refuse_unknown_parameters
 from apps.datasets.api import router as datasets
 from apps.inbox.api import router as inbox
 from apps.judges.api import router as judges
+from apps.lifecycle.api import router as lifecycle
+from apps.lifecycle.export_api import router as project_exports
 from apps.metrics.api import router as metrics
 from apps.monitoring.api import router as alerts
 from apps.questions.api import router as questions
+from apps.reward_programs.api import router as reward_programs
+from apps.reward_studies.api import router as reward_studies
 from apps.rewards.api import router as endpoints
 from apps.rewards.samples_api import router as samples
 from apps.rewards.servers_api import router as servers
 from apps.rubrics.api import router as rubrics
 from apps.semantic_search.api import router as semantic_search
+from apps.subgoals.api import router as subgoals
 from apps.training.api import router as training
 from apps.training.import_api import router as model_imports
 from apps.training.model_export_api import router as model_exports
@@ -81,6 +86,8 @@ api.add_decorator(refuse_unknown_parameters, mode="operation")
 # Items before campaigns: a campaign's name may contain slashes, so the longer paths come first.
 for tag, router in (
     ("projects", projects),
+    ("projects", lifecycle),
+    ("projects", project_exports),
     ("people", people),
     ("trajectories", trajectories),
     ("trajectories", trajectory_comments),
@@ -105,6 +112,9 @@ for tag, router in (
     ("bulk jobs", bulk_jobs),
     ("semantic search", semantic_search),
     ("questions", questions),
+    ("reward programs", reward_programs),
+    ("reward studies", reward_studies),
+    ("subgoals", subgoals),
 ):
     api.add_router("", router, tags=[tag])
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from apps.config.openapi import scopes_of
+from apps.config.openapi import who_may_call
 
 _INDENT = "  "
 _ANYTHING = "any JSON"
@@ -54,7 +54,7 @@ def _operation(path: str, method: str, spec: dict[str, Any], schema: dict[str, A
     ]
     title = spec.get("summary") or f"{method.upper()} {path}"
     identifier = spec.get("operationId", f"{method}{path}")
-    about, scopes = spec.get("description", ""), scopes_of(spec)
+    about, scopes = spec.get("description", ""), who_may_call(spec)
     return Operation(identifier, method.upper(), path, title, about, parameters, scopes, body, answer, curl)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from ninja.openapi.schema import OpenAPISchema
 
-from apps.core.http.api_scopes import SCOPES
+from apps.core.http.api_scopes import PERSON, SCOPES
 from apps.core.http.document_types import described_components, with_references
 from apps.core.http.problem_schema import PROBLEM, problem_response
 from apps.rewards.serving.openapi import (
@@ -18,6 +18,7 @@ from apps.trajectories.trace_schemas import TRACE_PATHS, trace_components
 
 Json = dict[str, Any]
 ANY_SCOPE = "any key"
+MEMBERS_KEY = ", a member's key"
 # Answered by every operation; `default` is what else may go wrong: 409 where something is in the way, 413 for a body
 # over a limit, 503 while the database is away.
 REFUSALS = {
@@ -107,6 +108,11 @@ def scopes_of(operation: Json) -> str:
     return " or ".join(found) or (ANY_SCOPE if operation["security"] else "")
 
 
+def who_may_call(operation: Json) -> str:
+    """`scopes_of`, and whether the key must be a member's."""
+    return scopes_of(operation) + (MEMBERS_KEY if operation.get(PERSON) else "")
+
+
 def scopes_table(document: Json) -> str:
     """The table of docs/api.md: every call with its scope."""
     rows = ["| call | does | scope |", "|---|---|---|"]
@@ -118,6 +124,7 @@ def scopes_table(document: Json) -> str:
                 if scopes in ("", ANY_SCOPE)
                 else " or ".join(f"`{each}`" for each in scopes.split(" or "))
             )
+            named += MEMBERS_KEY if operation.get(PERSON) else ""
             call = f"`{method.upper()} {path.removeprefix('/api/v1')}`"
             rows.append(f"| {call} | {operation['summary']} | {named or 'none, no key'} |")
     return "\n".join(rows) + "\n"

@@ -20,6 +20,7 @@ from apps.connectors.sources import KINDS
 from apps.connectors.tables import ConnectorTable
 from apps.connectors.targets import TARGETS
 from apps.core.errors import DomainError
+from apps.core.http.job_pages import job_fragment
 from apps.core.jobs import job_queue
 
 _RUNS_LISTED = 20
@@ -153,10 +154,9 @@ def connector_status(request: ProjectRequest, project: Project, pk: int) -> Http
     connector = get_connector(project, pk)
     current = connector.runs.first()
     context = {"project": project, "connector": connector, "current": current}
-    response = render(request, "connectors/_run_status.html", context)
-    if current is None or current.is_finished:
-        response["HX-Refresh"] = "true"
-    return response
+    return job_fragment(
+        request, "connectors/_run_status.html", context, is_finished=current is None or current.is_finished
+    )
 
 
 @require_safe

@@ -10,6 +10,16 @@ def percent(share: float) -> str:
     return f"{decimal(100 * share, 1)} %"
 
 
+def points(difference: float) -> str:
+    """A difference of two shares, in percentage points: 0.75 minus 0.723 is 2.7 points."""
+    return f"{decimal(100 * difference, 1)} points"
+
+
+def points_interval(interval: Sequence[float]) -> str:
+    """Of a difference of two shares, in percentage points: [1.2, 4.3]."""
+    return decimal_interval([100 * bound for bound in interval], 1)
+
+
 def decimal(value: float, places: int = 2) -> str:
     """With a real minus sign; 0 has none."""
     text = f"{value:.{places}f}"

@@ -47,6 +47,7 @@ class FreezeIn(Schema):
 
 
 class DatasetVersionOut(Schema):
+    number: int = Field(description="within the project")
     name: str
     state: str
     hash: str | None
@@ -156,6 +157,7 @@ def export_dataset(
 def dataset_version_json(row: DatasetVersion) -> dict[str, Any]:
     return {
         "name": str(row),
+        "number": row.number,
         "state": row.state,
         "hash": row.content_hash or None,
         "records": row.records,

@@ -11,6 +11,7 @@ from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Annotator, Campaign
 from apps.datasets.derived_records import DERIVED_SOURCES
 from apps.datasets.splits import shares_with_test
+from apps.trajectories.filter_field import FilterField, offer_filter_builder
 from apps.trajectories.filter_queries import filter_trajectories
 from apps.trajectories.filters import FilterError, parse_filter
 from apps.trajectories.models import Trajectory
@@ -86,12 +87,10 @@ class FeedbackForm(forms.Form):
         widget=forms.SelectMultiple(attrs=_SELECT | {"size": 4}),
     )
     annotators = forms.MultipleChoiceField(required=False, widget=forms.SelectMultiple(attrs=_SELECT))
-    filter = forms.CharField(
-        required=False,
+    filter = FilterField(
         label="Only of trajectories",
         help_text="The filter of the trajectory list, as its address has it, such as agent=desk&success=no. All "
         "trajectories of an item have to match.",
-        widget=forms.TextInput(attrs=_CONTROL | {"class": "form-control mono"}),
     )
     adjudication = forms.ChoiceField(
         required=False,
@@ -111,6 +110,7 @@ class FeedbackForm(forms.Form):
             "campaigns": Campaign.objects.filter(project=project),
             "annotators": Annotator.objects.filter(project=project),
         }
+        offer_filter_builder(self, project)
         for field, rows in named.items():
             self._offer(field, sorted({str(row) for row in rows[:_MOST_LISTED]}))
 
@@ -195,12 +195,12 @@ class DatasetVersionForm(FeedbackForm):
     )
     test_share = forms.IntegerField(
         label="Test split, in per cent of the tasks",
-        initial=10,
         min_value=0,
         max_value=80,
         required=False,
-        help_text="Held out for the report. As many tasks again, at most 10 %, are the validation split.",
-        widget=forms.NumberInput(attrs=_CONTROL),
+        help_text="Held out for the report. Leave empty for the smallest of 10 to 30 % that holds out 10 tasks. "
+        "As many tasks again, at most 10 %, are the validation split.",
+        widget=forms.NumberInput(attrs=_CONTROL | {"placeholder": "automatic"}),
     )
     test_tasks = forms.CharField(
         required=False,
@@ -220,14 +220,14 @@ class DatasetVersionForm(FeedbackForm):
     )
 
     @property
-    def shares(self) -> tuple[float, float, float]:
-        """Of train, validation and test."""
+    def shares(self) -> tuple[float, float, float] | None:
+        """Of train, validation and test. None: as `preview_split` finds enough."""
         percent = self.cleaned_data["test_share"]
-        return shares_with_test(0.1 if percent is None else percent / 100)
+        return None if percent is None else shares_with_test(percent / 100)
 
     @property
     def split_options(self) -> dict[str, Any]:
-        """As `freeze_dataset` and `preview_split` take them."""
+        """As `preview_split` takes them."""
         return {
             "filters": self.filters,
             "derived": self.cleaned_data["derived"],

@@ -18,7 +18,7 @@ from workers.schema.records import KIND_OF
 MAX_RECORDS = 5000  # that are read while a person waits
 MIN_TEST_TASKS = 10  # below, no conclusion is drawn from a test split, as in workers.evaluate.bootstrap
 GOOD_TEST_TASKS = 30
-TEST_PERCENTS = (10, 15, 20, 25, 30)  # that are tried for a form that is not filled in yet
+TEST_PERCENTS = (10, 15, 20, 25, 30)  # that are tried where no share is given
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,16 @@ class SplitCounts:
 
 @dataclass(frozen=True, slots=True)
 class SplitPreview:
-    """kinds: records by type. is_partial: only the first MAX_RECORDS records were read."""
+    """shares: of the tasks, of SPLITS. kinds: records by type. is_partial: only MAX_RECORDS records were read."""
 
+    shares: tuple[float, float, float]
     splits: list[SplitCounts]
     kinds: list[tuple[str, int]]
     is_partial: bool
+
+    @property
+    def test_percent(self) -> int:
+        return round(100 * self.shares[SPLITS.index("test")])
 
     @property
     def test_tasks(self) -> int:
@@ -61,27 +66,26 @@ def preview_split(
     filters: dict[str, Any],
     derived: Collection[str] = (),
     test_tasks: Collection[str] | None = None,
-    shares: tuple[float, ...] = SHARES,
+    shares: tuple[float, ...] | None = None,
     seed: int = 0,
 ) -> SplitPreview | None:
-    """None where no feedback matches. Raises DomainError as `freeze_dataset` does."""
-    read = _read_records(project, filters, derived)
-    return _split_records(read, shares, seed, test_tasks) if read else None
+    """None where no feedback matches. Raises DomainError as `freeze_dataset` does.
 
-
-def suggest_split(*, project: Project, filters: dict[str, Any]) -> tuple[int, SplitPreview | None]:
-    """The smallest of TEST_PERCENTS that gives enough test tasks for a conclusion, and its preview.
-
-    The smallest of all where none does.
+    shares: None is the smallest test share of TEST_PERCENTS that gives enough test tasks for a conclusion, and the
+    smallest of all where none does, or where the test tasks are named.
     """
-    read = _read_records(project, filters, ())
+    read = _read_records(project, filters, derived)
     if not read:
-        return TEST_PERCENTS[0], None
-    previews = [
-        (percent, _split_records(read, shares_with_test(percent / 100), 0, None)) for percent in TEST_PERCENTS
-    ]
-    enough = (pair for pair in previews if pair[1].test_tasks >= MIN_TEST_TASKS)
-    return next(enough, previews[0])
+        return None
+    if shares is not None or test_tasks is not None:
+        return _split_records(read, shares or SHARES, seed, test_tasks)
+    first = None
+    for percent in TEST_PERCENTS:
+        preview = _split_records(read, shares_with_test(percent / 100), seed, None)
+        if preview.test_tasks >= MIN_TEST_TASKS:
+            return preview
+        first = first or preview
+    return first
 
 
 def _read_records(
@@ -102,9 +106,10 @@ def _split_records(
 ) -> SplitPreview:
     is_partial = len(read) > MAX_RECORDS
     read = read[:MAX_RECORDS]
+    checked = check_shares(shares)
     split_of = split_tasks(
         {record_task(record) for record, _ in read},
-        shares=check_shares(shares),
+        shares=checked,
         seed=seed,
         test_tasks=test_tasks,
     )
@@ -118,6 +123,7 @@ def _split_records(
         kinds[KIND_OF[type(record)]] += 1
     tasks = Counter(split_of.values())
     return SplitPreview(
+        checked,
         [SplitCounts(split, tasks[split], counts[split], pairs[split]) for split in SPLITS],
         kinds.most_common(),
         is_partial,

@@ -14,6 +14,7 @@ from apps.core.number_parsing import whole_number
 from apps.datasets import export_jobs, trajectory_deletion
 from apps.datasets.models import TrajectoryDeletion
 from apps.trajectories.exports import FORMATS
+from apps.trajectories.filter_field import FilterChoiceForm
 from apps.trajectories.filter_form import filter_chips
 from apps.trajectories.filter_queries import filter_trajectories
 from apps.trajectories.filters import TrajectoryFilter, known_conditions, parse_filter
@@ -29,6 +30,8 @@ _DESCRIPTIONS = {
 @project_view(Role.RESEARCHER)
 def trajectory_export(request: ProjectRequest, project: Project) -> HttpResponse:
     """Choose a format; a worker writes the file."""
+    if "filter" in request.GET:
+        return _with_conditions(request)
     filter = _filter_of_address(request)
     if request.method == "POST":
         format = request.POST.get("format", "")
@@ -45,6 +48,8 @@ def trajectory_export(request: ProjectRequest, project: Project) -> HttpResponse
 @project_view(Role.OWNER)
 def trajectories_delete(request: ProjectRequest, project: Project) -> HttpResponse:
     """What would be deleted, and what refers to it; deleted where its number is confirmed."""
+    if "filter" in request.GET:
+        return _with_conditions(request)
     filter = _filter_of_address(request)
     context = _filter_context(project, filter)
     if request.method == "POST":
@@ -81,6 +86,12 @@ def deletion_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpR
     return redirect("datasets:deletion-detail", project.slug, pk)
 
 
+def _with_conditions(request: ProjectRequest) -> HttpResponse:
+    """The same page, with the conditions of the one text that its form sent. Raises DomainError."""
+    query = parse_filter(request.GET["filter"].strip()).query
+    return redirect(f"{request.path}?{query}" if query else request.path)
+
+
 def _filter_of_address(request: ProjectRequest) -> TrajectoryFilter:
     """Unknown conditions are refused: a misspelt one would mean all trajectories. Raises DomainError."""
     unknown = {name for name in request.GET if name not in known_conditions(request.GET)}
@@ -91,4 +102,6 @@ def _filter_of_address(request: ProjectRequest) -> TrajectoryFilter:
 
 
 def _filter_context(project: Project, filter: TrajectoryFilter) -> dict[str, Any]:
-    return {"project": project, "query": filter.query, "chips": filter_chips(filter)}
+    return {"project": project, "query": filter.query, "chips": filter_chips(filter)} | {
+        "choice": FilterChoiceForm(filter.query, project)
+    }

@@ -1,6 +1,5 @@
 """Pages of frozen datasets."""
 
-from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError, NotFound
+from apps.core.http.job_pages import job_fragment
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.artifacts import open_file
 from apps.datasets import export_jobs
@@ -24,8 +24,8 @@ from apps.datasets.forms import DatasetVersionForm, ErasureForm, ExportForm
 from apps.datasets.models import DatasetVersion, Export
 from apps.datasets.selectors import list_dataset_versions, near_copies, require_frozen
 from apps.datasets.services import cancel_dataset_version, freeze_dataset
-from apps.datasets.split_preview import SplitPreview, preview_split, suggest_split
-from apps.datasets.splits import SPLITS
+from apps.datasets.split_preview import SplitPreview, preview_split
+from apps.datasets.splits import SHARES, SPLITS
 from apps.datasets.tables import DatasetVersionTable, ExportTable
 from apps.trajectories.filters import known_conditions
 
@@ -42,28 +42,32 @@ def dataset_version_list(request: ProjectRequest, project: Project) -> HttpRespo
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def dataset_version_create(request: ProjectRequest, project: Project) -> HttpResponse:
-    given = _filter_of(request)
-    initial: dict[str, Any] = {"name": _last_name(project), "filter": given}
+    """The form. Its preview takes a second of a large project, so the page asks for it when it is there."""
+    initial = {"name": _last_name(project), "filter": _filter_of(request)}
     preview: SplitPreview | None = None
-    if request.method != "POST":
-        with suppress(DomainError):  # a filter that is not right is named when the form is sent
-            initial["test_share"], preview = suggest_split(project=project, filters={"filter": given})
     form = DatasetVersionForm(request.POST or None, project=project, initial=initial)
     if form.is_valid():
         try:
+            options = form.split_options
             if "preview" in request.POST:
-                preview = preview_split(project=project, **form.split_options)
-                if preview is None:
-                    form.add_error(None, "No feedback matches the filters. Loosen them, or annotate items.")
-                return render(request, _CREATE, {"project": project, "form": form, "preview": preview})
+                preview = preview_split(project=project, **options)
+                return render(
+                    request,
+                    _CREATE,
+                    {"project": project, "form": form, "preview": preview, "is_counted": True},
+                )
+            if options["shares"] is None:
+                found = None if options["test_tasks"] else preview_split(project=project, **options)
+                options["shares"] = found.shares if found else SHARES
             dataset_version = freeze_dataset(
-                project=project, name=form.cleaned_data["name"], by=request.user, **form.split_options
+                project=project, name=form.cleaned_data["name"], by=request.user, **options
             )
             return redirect("datasets:dataset-version-detail", project.slug, dataset_version.pk)
         except DomainError as error:
             field = (error.pointer or "").strip("/")
             form.add_error(field if field in form.fields else None, error.message)
-    status = 422 if form.errors else 200
+    # A part of the page that is loaded alone says what is wrong in its place.
+    status = 422 if form.errors and not _is_htmx(request) else 200
     return render(request, _CREATE, {"project": project, "form": form, "preview": preview}, status=status)
 
 
@@ -87,10 +91,9 @@ def dataset_version_detail(request: ProjectRequest, project: Project, pk: int) -
     }
     if not _is_htmx(request):
         return render(request, "datasets/dataset_version_detail.html", context)
-    response = render(request, "datasets/_dataset_version_state.html", context)
-    if dataset_version.is_finished:  # what is around the state changes too
-        response["HX-Refresh"] = "true"
-    return response
+    return job_fragment(
+        request, "datasets/_dataset_version_state.html", context, is_finished=dataset_version.is_finished
+    )
 
 
 @require_safe

@@ -11,6 +11,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
+from apps.core.forms import add_domain_error
+from apps.core.http.job_pages import job_fragment
 from apps.core.jobs import job_queue
 from apps.judges import services
 from apps.judges.agent_scores import agent_scores
@@ -27,7 +29,7 @@ from apps.judges.selectors import (
     list_judge_runs,
 )
 from apps.judges.tables import JudgeRunTable, JudgeTable
-from apps.llm.selectors import list_llm_connections
+from apps.llm.page_context import connection_context
 
 LISTED = 50
 _PAGE_SIZE = 30
@@ -43,8 +45,7 @@ def judge_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
         try:
             judge = services.create_judge(project=project, spec=form.spec, by=request.user)
         except DomainError as error:
-            field = (error.pointer or "").removeprefix("/")
-            form.add_error(field if field in form.fields else None, error.message)
+            add_domain_error(form, error)
         else:
             return redirect("judges:judge-detail", project.slug, judge.pk)
     table = JudgeTable(request, project.judges.all(), project=project)
@@ -58,9 +59,7 @@ def judge_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
         "form": form,
         "judge_runs": runs,
         "has_rubrics": project.rubrics.exists(),
-        "has_llm_connections": list_llm_connections(project).exists(),
-        "may_add_connections": Role(request.membership.role).includes(Role.OWNER),
-    }
+    } | connection_context(request, project)
     return table.response("judges/judge_list.html", context, status=422 if form.errors else 200)
 
 
@@ -151,10 +150,12 @@ def judge_run_detail(request: ProjectRequest, project: Project, pk: int) -> Http
 def judge_run_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """The fragment that polls while the run is not finished; the whole page is reloaded once it is."""
     judge_run = get_judge_run(project, pk)
-    response = render(request, "judges/_judge_run_status.html", {"project": project, "judge_run": judge_run})
-    if judge_run.is_finished:
-        response["HX-Refresh"] = "true"
-    return response
+    return job_fragment(
+        request,
+        "judges/_judge_run_status.html",
+        {"project": project, "judge_run": judge_run},
+        is_finished=judge_run.is_finished,
+    )
 
 
 @require_POST

@@ -11,7 +11,8 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.accounts.models import Project, User
+from apps.accounts.actors import Actor, person_of
+from apps.accounts.models import Project
 from apps.accounts.services import record_audit
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
@@ -26,13 +27,13 @@ ADVANCE_EXPORTS = "apps.lifecycle.tasks.advance_project_exports"
 
 
 @transaction.atomic
-def start_project_export(*, project: Project, by: User) -> ProjectExport:
+def start_project_export(*, project: Project, by: Actor) -> ProjectExport:
     """The one that is not finished yet, or a new one."""
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     unfinished = ProjectExport.objects.filter(project=project, state__in=[JobState.QUEUED, JobState.RUNNING])
     if (found := unfinished.first()) is not None:
         return found
-    export = ProjectExport.objects.create(project=project, created_by=by)
+    export = ProjectExport.objects.create(project=project, created_by=person_of(by))
     record_audit(project=project, actor=by, verb="project.exported", target=project.slug)
     job_queue.nudge_on_commit(ADVANCE_EXPORTS)
     return export

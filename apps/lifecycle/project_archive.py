@@ -98,6 +98,9 @@ def write_project(project: Project, file: IO[bytes], check: Check = lambda: None
             counts[name] = len(document)
         counts["views_left_out"] = project.saved_views.count() - counts["views"]
         counts["questions_left_out"] = project.trajectory_questions.count()
+        counts["reward_programs_left_out"] = project.reward_programs.count()
+        counts["subgoals_left_out"] = project.task_subgoals.count()
+        counts["reward_studies_left_out"] = project.reward_studies.count()
         archive.writestr("settings.json", json.dumps(_settings(project)))
         versions = DatasetVersion.objects.filter(
             project=project, state=JobState.SUCCEEDED, withdrawn_at=None, removed_at=None

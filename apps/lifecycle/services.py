@@ -7,8 +7,9 @@ from typing import Any
 from django.db import models, transaction
 from django.utils import timezone
 
+from apps.accounts.actors import Actor, person_of
 from apps.accounts.keys import revoke_api_key
-from apps.accounts.models import Project, User
+from apps.accounts.models import Project
 from apps.accounts.services import record_audit
 from apps.annotation.models import Campaign
 from apps.annotation.services import pause_campaign
@@ -38,7 +39,7 @@ _SECONDS_FOR_JOBS = 120.0  # that other jobs of the project have to end
 
 
 @transaction.atomic
-def archive_project(*, project: Project, by: User) -> Project:
+def archive_project(*, project: Project, by: Actor) -> Project:
     """Make the project read only: endpoints answer 503, retraining cycles and releases end, campaigns and connectors
     are paused, jobs are cancelled."""
     project = Project.objects.select_for_update().get(pk=project.pk)
@@ -64,7 +65,7 @@ def archive_project(*, project: Project, by: User) -> Project:
 
 
 @transaction.atomic
-def restore_project(*, project: Project, by: User) -> Project:
+def restore_project(*, project: Project, by: Actor) -> Project:
     """Open an archived project again. What archiving paused or switched off stays so until a person starts it, and keys
     that a deletion revoked stay revoked."""
     project = Project.objects.select_for_update().get(pk=project.pk)
@@ -81,7 +82,7 @@ def restore_project(*, project: Project, by: User) -> Project:
 
 
 @transaction.atomic
-def request_deletion(*, project: Project, typed_name: str, by: User) -> ProjectDeletion:
+def request_deletion(*, project: Project, typed_name: str, by: Actor) -> ProjectDeletion:
     """Archive the project, revoke its keys, and have a worker delete everything that it has."""
     if typed_name.strip() != project.slug:
         raise DomainError(f"Type the name of the project, {project.slug}, to delete it.", pointer="/name")
@@ -94,7 +95,9 @@ def request_deletion(*, project: Project, typed_name: str, by: User) -> ProjectD
     archive_project(project=project, by=by)
     for key in project.api_keys.filter(revoked_at=None).select_related("project"):
         revoke_api_key(key=key, by=by, reason="the project is deleted")
-    deletion = ProjectDeletion.objects.create(project_key=project.pk, slug=project.slug, requested_by=by)
+    deletion = ProjectDeletion.objects.create(
+        project_key=project.pk, slug=project.slug, requested_by=person_of(by)
+    )
     record_audit(project=project, actor=by, verb="project.deletion-requested", target=project.slug)
     job_queue.nudge_on_commit(ADVANCE_DELETIONS)
     return deletion

@@ -7,9 +7,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core.errors import DomainError, NotFound
-from apps.core.storage.artifacts import open_file
+from apps.core.errors import DomainError
 from apps.lifecycle import archive_jobs, retention, services
+from apps.lifecycle.export_api import project_export_response
 from apps.lifecycle.forms import DeletionForm, RetentionForm
 from apps.lifecycle.models import ProjectDeletion, ProjectExport, RetentionRule, RetentionRun
 
@@ -64,12 +64,8 @@ def project_export(request: ProjectRequest, project: Project) -> HttpResponse:
 @project_view(Role.OWNER)
 @require_safe
 def project_export_file(request: ProjectRequest, project: Project, pk: int) -> FileResponse:
-    export = get_object_or_404(ProjectExport, project=project, pk=pk)
-    if not export.is_there:
-        raise NotFound("This archive was removed or is not ready. Export the project again.")
-    name = f"{project.slug}-{export.pk}.zip"
-    file = open_file(export.artifact)
-    return FileResponse(file, as_attachment=True, filename=name, content_type="application/zip")
+    rows = ProjectExport.objects.select_related("project")
+    return project_export_response(get_object_or_404(rows, project=project, pk=pk))
 
 
 @project_view(Role.OWNER, in_archive=True)

@@ -21,7 +21,7 @@ from apps.training.models import RewardModel
 from apps.training.selectors import with_ancestors
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import keys_by_content_hash
-from workers.schema.endpoints import RewardModelPart
+from workers.schema.components import RewardModelPart
 from workers.schema.storage import read_raw_records
 
 _SAMPLES = 5

@@ -62,6 +62,8 @@ class SpendingPurpose(models.TextChoices):
     JUDGE_RUNS = "judging", "Judge runs"
     ENDPOINTS = "endpoint", "Endpoints"
     QUESTIONS = "questions", "Questions about trajectories"
+    PROGRAMS = "programs", "Drafts of reward programs"
+    SUBGOALS = "subgoals", "Proposals of subgoals"
 
 
 class Spending(models.Model):

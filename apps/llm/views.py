@@ -1,18 +1,21 @@
 """Pages of LLM connections, for owners."""
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
+from apps.core.forms import add_domain_error
 from apps.llm import services
 from apps.llm.forms import LLMConnectionForm
 from apps.llm.models import LLMConnection
 from apps.llm.selectors import list_llm_connections, monthly_costs
+from apps.llm.tables import LLMConnectionTable
 
 secret_in_form = sensitive_post_parameters("key")
 
@@ -20,7 +23,7 @@ secret_in_form = sensitive_post_parameters("key")
 @secret_in_form
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.OWNER)
-def connection_list(request: ProjectRequest, project: Project) -> HttpResponse:
+def connection_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
     """POST creates a connection."""
     form = LLMConnectionForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
@@ -29,23 +32,24 @@ def connection_list(request: ProjectRequest, project: Project) -> HttpResponse:
                 project=project, spec=form.spec, key=form.cleaned_data["key"], by=request.user
             )
         except DomainError as error:
-            _add_form_error(form, error)
+            add_domain_error(form, error)
         else:
             return redirect("llm:connection-list", project.slug)
     context = {
         "project": project,
         "form": form,
-        "llm_connections": list_llm_connections(project),
         "costs": monthly_costs(project),
     }
     status = 422 if form.errors else 200
-    return render(request, "llm/connection_list.html", context, status=status)
+    base = reverse("llm:connection-list", args=[project.slug])
+    table = LLMConnectionTable(request, list_llm_connections(project).order_by(), base=base, project=project)
+    return table.response("llm/connection_list.html", context, status=status)
 
 
 @secret_in_form
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.OWNER)
-def connection_edit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def connection_edit(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     llm_connection = _get_connection(project, pk)
     form = LLMConnectionForm(request.POST if request.method == "POST" else None, edited=llm_connection)
     if request.method == "POST" and form.is_valid():
@@ -54,7 +58,7 @@ def connection_edit(request: ProjectRequest, project: Project, pk: int) -> HttpR
                 llm_connection=llm_connection, spec=form.spec, key=form.cleaned_data["key"], by=request.user
             )
         except DomainError as error:
-            _add_form_error(form, error)
+            add_domain_error(form, error)
         else:
             return redirect("llm:connection-list", project.slug)
     context = {"project": project, "form": form, "llm_connection": llm_connection}
@@ -64,7 +68,7 @@ def connection_edit(request: ProjectRequest, project: Project, pk: int) -> HttpR
 
 @require_POST
 @project_view(Role.OWNER)
-def connection_delete(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def connection_delete(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     llm_connection = _get_connection(project, pk)
     services.delete_llm_connection(llm_connection=llm_connection, by=request.user)
     messages.success(
@@ -75,7 +79,7 @@ def connection_delete(request: ProjectRequest, project: Project, pk: int) -> Htt
 
 @require_POST
 @project_view(Role.OWNER)
-def connection_test(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def connection_test(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     llm_connection = _get_connection(project, pk)
     try:
         reply = services.check_llm_connection(llm_connection=llm_connection)
@@ -88,8 +92,3 @@ def connection_test(request: ProjectRequest, project: Project, pk: int) -> HttpR
 
 def _get_connection(project: Project, pk: int) -> LLMConnection:
     return get_object_or_404(LLMConnection.objects.select_related("project"), project=project, pk=pk)
-
-
-def _add_form_error(form: LLMConnectionForm, error: DomainError) -> None:
-    field = (error.pointer or "").removeprefix("/")
-    form.add_error(field if field in form.fields else None, error.message)

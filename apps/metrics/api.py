@@ -73,6 +73,7 @@ class InductionOut(Schema):
     """coverage: share of the points that a metric covers. redundancy: how similar the metrics are to each other."""
 
     induction: int
+    number: int = Field(description="within the project")
     state: JobStateName
     campaign: str | None
     engine: InductionEngine
@@ -208,6 +209,7 @@ def _fields(induction: Induction) -> dict[str, Any]:
     result = induction.result
     return {
         "induction": induction.pk,
+        "number": induction.number,
         "state": induction.state,
         "campaign": induction.campaign.name if induction.campaign else None,
         "engine": induction.engine,

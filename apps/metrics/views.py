@@ -15,8 +15,10 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.annotation.feedback.page_comments import CAMPAIGN, copy_page_comments, count_page_comments
 from apps.core.errors import DomainError
+from apps.core.http.job_pages import job_fragment
 from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import JobState
+from apps.llm.page_context import connection_context
 from apps.metrics import services
 from apps.metrics.charts import comment_map, metric_count_chart
 from apps.metrics.forms import (
@@ -73,9 +75,7 @@ def induction_list(request: ProjectRequest, project: Project) -> HttpResponseBas
         "comments": list_comments(project, None).count(),
         "page_comments": count_page_comments(project),
         "is_running": has_running_induction(project),
-        "has_llm_connections": project.llm_connections.exists(),
-        "may_add_connections": Role(request.membership.role).includes(Role.OWNER),
-    }
+    } | connection_context(request, project)
     table = InductionTable(request, Induction.objects.filter(project=project), project=project)
     return table.response("metrics/induction_list.html", context, status=422 if form.errors else 200)
 
@@ -105,10 +105,7 @@ def induction_status(request: ProjectRequest, project: Project, pk: int) -> Http
     """The fragment that polls while the induction is not finished; the page is reloaded once it is."""
     induction = get_induction(project, pk)
     context = {"project": project, "induction": induction}
-    response = render(request, "metrics/_induction_status.html", context)
-    if induction.is_finished:
-        response["HX-Refresh"] = "true"
-    return response
+    return job_fragment(request, "metrics/_induction_status.html", context, is_finished=induction.is_finished)
 
 
 @require_POST

@@ -12,7 +12,8 @@ from apps.monitoring.models import Alert
 from apps.monitoring.rules import DEFAULTS as DEFAULT_RULES
 from apps.monitoring.rules import MOST, Rule, parse_rules
 from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample
-from workers.schema.endpoints import EndpointSpec, RewardModelPart, Verifier, parse_spec
+from workers.schema.components import RewardModelPart, Verifier
+from workers.schema.endpoints import EndpointSpec, parse_spec
 
 
 def endpoint_rules(endpoint: Endpoint) -> tuple[Rule, ...]:

@@ -17,13 +17,13 @@ from apps.annotation.models import Annotation, Assignment, Campaign, Item, Origi
 from apps.annotation.quality import disputed
 from apps.annotation.selectors import adjudicated_items
 from apps.core.jobs.job_queue import JobState
-from apps.core.number_format import decimal, decimal_interval, percent, percent_interval
+from apps.core.number_format import decimal, decimal_interval, points, points_interval
 from apps.datasets.models import DatasetVersion
 from apps.monitoring.selectors import project_alerts
 from apps.overview.project_jobs import failed_jobs
 from apps.rewards.models import Endpoint
 from apps.training.models import RewardModel
-from apps.training.report import Measure, measures
+from apps.training.report_measures import Measure, measures
 
 _BY_PEOPLE = (Origin.PERSON, Origin.IMPORTED)  # not of judges
 LOW_ALPHA = 0.4  # below, people's answers are more chance than opinion
@@ -153,11 +153,11 @@ class ModelGain:
 
     def in_words(self, served: RewardModel, endpoint: Endpoint) -> str:
         share = self.measure.is_share
-        shown = percent(self.difference) if share else decimal(self.difference)
+        shown = points(self.difference) if share else decimal(self.difference)
         names = f"{self.model.name}@{self.model.version}", f"{served.name}@{served.version}"
         interval, caveat = "", ""
         if self.interval is not None:
-            interval = f" {percent_interval(self.interval) if share else decimal_interval(self.interval)}"
+            interval = f" {points_interval(self.interval) if share else decimal_interval(self.interval)}"
             caveat = "" if self.interval[0] > 0 else "; the difference may be chance"
         return (
             f"{names[0]} is better than {names[1]}, which {endpoint.name} serves, by {shown}{interval} "

@@ -13,7 +13,7 @@ from apps.accounts.models import Membership, Project, Role, User
 from apps.accounts.new_projects import may_create_projects
 from apps.accounts.selectors import memberships_of
 from apps.accounts.templatetags.navigation import visible_groups
-from apps.annotation import selectors as annotation
+from apps.annotation.own_progress import my_campaigns
 from apps.annotation.services import annotator_for
 from apps.trajectories.filter_queries import filter_trajectories
 from apps.trajectories.filters import TrajectoryFilter
@@ -244,7 +244,7 @@ def _object_groups(project: Project, role: Role, user: User, text: str, most: in
 
 def _own_campaigns(project: Project, user: User, text: str, most: int) -> list[SearchHit]:
     """What annotators see is read through their own row."""
-    mine = annotation.my_campaigns(project, annotator_for(project=project, user=user))
+    mine = my_campaigns(project, annotator_for(project=project, user=user))
     return [
         SearchHit(
             work.campaign.name,

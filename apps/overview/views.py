@@ -9,8 +9,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view, sees_models
 from apps.accounts.models import Project, Role
-from apps.annotation import selectors as annotation
 from apps.annotation import services as annotation_services
+from apps.annotation.own_progress import my_campaigns
 from apps.overview.activity import recent_activity
 from apps.overview.attention import agreement_notes, attention_notes
 from apps.overview.checklist import checklist_steps, dismiss_checklist, is_dismissed, restore_checklist
@@ -26,7 +26,7 @@ def project_home(request: ProjectRequest, project: Project) -> HttpResponse:
     if Role(request.membership.role).includes(Role.RESEARCHER):
         return render(request, "overview/project_home.html", _home_context(request, project))
     annotator = annotation_services.annotator_for(project=project, user=request.user)
-    context: dict[str, Any] = {"project": project, "mine": annotation.my_campaigns(project, annotator)}
+    context: dict[str, Any] = {"project": project, "mine": my_campaigns(project, annotator)}
     if sees_models(request.membership):
         context["stages"] = loop_stages(project, only=("training", "rewards"))
     return render(request, "overview/project_work.html", context)

@@ -15,7 +15,7 @@ from apps.questions.services import (
     MAX_SAMPLE,
     MIN_CATEGORIES,
 )
-from apps.trajectories.filters import LONGEST_QUERY
+from apps.trajectories.filter_field import FilterField, offer_filter_builder
 
 _CONTROL, _SELECT = ({"class": name} for name in ("form-control", "form-select"))
 
@@ -33,13 +33,7 @@ class QuestionForm(forms.Form):
     llm_connection = forms.ModelChoiceField(
         LLMConnection.objects.none(), label="LLM connection", widget=forms.Select(attrs=_SELECT)
     )
-    query = forms.CharField(
-        required=False,
-        max_length=LONGEST_QUERY,
-        label="Filter",
-        help_text="As in the address of the trajectory list, such as agent=desk&success=no; empty for all.",
-        widget=forms.TextInput(attrs=_CONTROL),
-    )
+    query = FilterField()
     sample = forms.IntegerField(
         min_value=1,
         max_value=MAX_SAMPLE,
@@ -58,6 +52,7 @@ class QuestionForm(forms.Form):
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        offer_filter_builder(self, project)
         field = self.fields["llm_connection"]
         assert isinstance(field, forms.ModelChoiceField)
         field.queryset = list_llm_connections(project)

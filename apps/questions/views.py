@@ -13,8 +13,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
+from apps.core.http.job_pages import job_fragment
 from apps.core.jobs import job_queue
-from apps.llm.selectors import list_llm_connections
+from apps.llm.page_context import connection_context
 from apps.questions import services
 from apps.questions.forms import CategoryTagForm, QuestionForm, RubricNameForm
 from apps.questions.models import QuestionAnswer
@@ -55,9 +56,7 @@ def question_list(request: ProjectRequest, project: Project) -> HttpResponse:
         "form": form,
         "estimate": estimate,
         "questions": Paginator(list_questions(project), _PAGE).get_page(request.GET.get("page")),
-        "has_llm_connections": list_llm_connections(project).exists(),
-        "may_add_connections": Role(request.membership.role).includes(Role.OWNER),
-    }
+    } | connection_context(request, project)
     return render(request, "questions/question_list.html", context, status=422 if form.errors else 200)
 
 
@@ -92,10 +91,12 @@ def question_detail(request: ProjectRequest, project: Project, pk: int) -> HttpR
 def question_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """The fragment that polls until the question is answered; the whole page is reloaded then."""
     question = get_question(project, pk)
-    response = render(request, "questions/_question_status.html", {"project": project, "question": question})
-    if question.is_finished:
-        response["HX-Refresh"] = "true"
-    return response
+    return job_fragment(
+        request,
+        "questions/_question_status.html",
+        {"project": project, "question": question},
+        is_finished=question.is_finished,
+    )
 
 
 @require_safe

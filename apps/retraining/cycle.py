@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
+from apps.accounts.actors import Actor, require_person
 from apps.accounts.models import User
 from apps.accounts.services import record_audit
 from apps.annotation.models import Campaign
@@ -29,10 +30,10 @@ from apps.rewards import services as rewards
 from apps.rewards.models import Endpoint, Release
 from apps.rewards.selectors import open_release, spec_of
 from apps.training.models import RewardModel
-from apps.training.report import MIN_TASKS
+from apps.training.report_measures import MIN_TASKS
 from apps.training.services import start_run
 from workers.errors import RewardError
-from workers.schema.endpoints import RewardModelPart
+from workers.schema.components import RewardModelPart
 from workers.schema.parents import can_train_heads, is_prior_mean
 
 logger = logging.getLogger(__name__)
@@ -102,8 +103,10 @@ def start_cycle(
 
 
 @transaction.atomic
-def confirm_stage(*, cycle: RetrainingCycle, by: User) -> RetrainingCycle:
-    """Enter the next stage: after one that awaits confirmation, or without the annotations that are still missing."""
+def confirm_stage(*, cycle: RetrainingCycle, by: Actor) -> RetrainingCycle:
+    """Enter the next stage: after one that awaits confirmation, or without the annotations that are still missing.
+    Raises Forbidden where no person confirms it."""
+    require_person(by, "confirm a stage of retraining")
     cycle = _lock_cycle(cycle)
     if not (cycle.awaits_confirmation or cycle.stage == Stage.ASKING):
         raise Conflict(f"{cycle.get_stage_display()}: there is nothing to confirm yet.")
@@ -119,7 +122,7 @@ def confirm_stage(*, cycle: RetrainingCycle, by: User) -> RetrainingCycle:
 
 
 @transaction.atomic
-def stop_cycle(*, cycle: RetrainingCycle, by: User | None, reason: str) -> RetrainingCycle:
+def stop_cycle(*, cycle: RetrainingCycle, by: Actor, reason: str) -> RetrainingCycle:
     """Jobs that it has started continue, without consequences. Its release is withdrawn."""
     cycle = _lock_cycle(cycle)
     if cycle.release is not None and cycle.release.is_open:

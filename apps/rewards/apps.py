@@ -8,7 +8,9 @@ class RewardsConfig(AppConfig):
     def ready(self) -> None:
         from apps.core.jobs import periodic
         from apps.core.storage import encryption
+        from apps.reward_programs import program_uses
         from apps.rewards import accounting, services
+        from apps.rewards.program_endpoints import endpoints_with_program
 
         encryption.register(
             encryption.EncryptedField(
@@ -17,5 +19,6 @@ class RewardsConfig(AppConfig):
                 lambda row: f"the key of the replica {row.address} of the server {row.server.name}",
             )
         )
+        program_uses.register(endpoints_with_program)
         periodic.register("rewards.delete_expired", 300.0, accounting.delete_expired)
         periodic.register("rewards.advance_releases", 5.0, services.advance_releases)

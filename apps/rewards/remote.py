@@ -46,19 +46,27 @@ def dry_run(
     judges: Mapping[str, int],
     trajectory_ids: Sequence[str],
     reasons: bool = False,
+    details: bool = False,
+    probe: str | None = None,
+    retries: Retries = ONCE,
     timeout: float = 240.0,
 ) -> list[dict[str, Any]]:
     """Results of stored trajectories by a spec that is not deployed. Raises RewardServiceError.
 
-    reasons: each with what moved it; the spec then needs a linear or hybrid model.
+    reasons: each with what moved it; the spec then needs a linear or hybrid model. details: each with the values of its
+    components and what they add to each step. probe: of workers.engine.hacking_probes, changes the trajectories.
     """
-    caller = Caller(settings.REWARDS_ADDRESS, lambda: make_token(project.slug), retries=ONCE, timeout=timeout)
+    caller = Caller(
+        settings.REWARDS_ADDRESS, lambda: make_token(project.slug), retries=retries, timeout=timeout
+    )
     body = {
         "spec": dict(spec),
         "artifacts": dict(artifacts),
         "judges": dict(judges),
         "trajectory_ids": list(trajectory_ids),
         "reasons": reasons,
+        "details": details,
+        "probe": probe,
     }
     try:
         results: list[dict[str, Any]] = caller.call("POST", "/internal/dry-run", json=body)["results"]

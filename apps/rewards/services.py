@@ -16,6 +16,7 @@ from apps.core.errors import Conflict, DomainError, NotFound
 from apps.core.version_names import check_slug
 from apps.judges.models import Judge
 from apps.judges.services import lock_judge
+from apps.reward_programs.selectors import require_deployable
 from apps.rewards.deploy_gate import require_reason
 from apps.rewards.models import Endpoint, EndpointRevision, Release, RevisionJudge, RevisionModel
 from apps.rewards.redaction import parse_redaction
@@ -24,12 +25,8 @@ from apps.rewards.selectors import release_decision, spec_of
 from apps.rewards.specs import checked_spec, error_pointer, spec_with_model
 from apps.training.models import RewardModel
 from apps.training.services import lock_usable
-from workers.schema.endpoints import (
-    CriterionPart,
-    EndpointSpec,
-    JudgePart,
-    RewardModelPart,
-)
+from workers.schema.components import JudgePart, ModelPart
+from workers.schema.endpoints import EndpointSpec
 
 ENDPOINTS_CHANNEL = "touchstone_endpoints"
 RESERVED = ("compose", "deploy", "node", "servers")
@@ -128,8 +125,9 @@ def put_spec(
     if isinstance(spec, Mapping) and active is not None and active.policy_template is not None:
         spec = {"policy_template": active.policy_template, **spec}
     checked = checked_spec(project=project, spec=spec)
+    require_deployable(checked.spec, project=project)
     for index, component in enumerate(checked.spec.components):
-        if isinstance(component, RewardModelPart | CriterionPart):
+        if isinstance(component, ModelPart):
             with error_pointer(f"/components/{index}/model"):
                 lock_usable(checked.models[component.model])
         elif isinstance(component, JudgePart):

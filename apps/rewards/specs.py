@@ -14,21 +14,22 @@ from apps.core.http.outgoing import check_url
 from apps.core.storage.model_folders import known_names
 from apps.judges.models import Judge
 from apps.judges.selectors import get_judge_by_name
+from apps.reward_programs.selectors import part_with_code
 from apps.rewards.servers import server_key, unknown_server_message
 from apps.training.models import RewardModel
 from apps.training.selectors import model_named
 from workers.schema.chat_text.formats import ALIASES, FORMATS, named_format
-from workers.schema.endpoints import (
+from workers.schema.components import (
+    Component,
     CriterionPart,
-    Delta,
-    EndpointSpec,
     JudgePart,
-    Pessimism,
+    ModelPart,
     RewardModelPart,
     Verifier,
-    parse_spec,
-    parse_transforms,
 )
+from workers.schema.endpoints import EndpointSpec, parse_spec, parse_transforms, step_transform_problem
+from workers.schema.program_part import PythonProgram
+from workers.schema.transforms import Delta, Pessimism
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,11 @@ class CheckedSpec:
 
 def checked_spec(*, project: Project, spec: Any) -> CheckedSpec:
     """A spec as decoded JSON. Raises InvalidRecord or DomainError with the pointer of the bad field."""
-    parsed = parse_spec(spec)
+    parsed = _with_code(parse_spec(spec), project)
     models, names, judges = dict[str, RewardModel](), dict[str, str](), dict[str, Judge]()
     for index, component in enumerate(parsed.components):
         at = f"/components/{index}"
-        if isinstance(component, RewardModelPart | CriterionPart):
+        if isinstance(component, ModelPart):
             with error_pointer(f"{at}/model"):
                 model = model_named(component.model, project=project)
             names[component.model] = str(model)
@@ -67,13 +68,24 @@ def checked_spec(*, project: Project, spec: Any) -> CheckedSpec:
     return CheckedSpec(full, models, judges)
 
 
+def _with_code(spec: EndpointSpec, project: Project) -> EndpointSpec:
+    """The same with the code of the reward programs that it names."""
+    parts: list[Component] = []
+    for index, part in enumerate(spec.components):
+        if isinstance(part, PythonProgram):
+            with error_pointer(f"/components/{index}/program"):
+                part = part_with_code(part, project=project)
+        parts.append(part)
+    return structs.replace(spec, components=tuple(parts))
+
+
 def spec_with_model(
     active: EndpointSpec | None, model: RewardModel, transforms: Sequence[Mapping[str, Any]] | None
 ) -> EndpointSpec:
     """The active revision's spec with `model` in place of its model, all else kept; without one, the model alone.
 
-    transforms: instead of those of the active revision. Raises DomainError where it is not clear which model is
-    replaced.
+    transforms: instead of those of the active revision; where nothing compares the inputs of a group then, its
+    group_size goes too. Raises DomainError where it is not clear which model is replaced.
     """
     given = None if transforms is None else parse_transforms(list(transforms), pointer="/transforms")
     if active is None:
@@ -89,7 +101,10 @@ def spec_with_model(
     )
     if is_named_after_it and model.name not in {part.name for part in spec.components}:
         spec = spec.with_component_name(own_name, model.name)
-    return spec if given is None else structs.replace(spec, transforms=given)
+    if given is None:
+        return spec
+    spec = structs.replace(spec, transforms=given)
+    return spec if spec.compares_groups else structs.replace(spec, group_size=None)
 
 
 def _replaced_model(active: EndpointSpec, model: RewardModel) -> str:
@@ -160,7 +175,7 @@ def _judge(part: JudgePart, project: Project, at: str) -> Judge:
     return judge
 
 
-def _require_server(component: RewardModelPart | CriterionPart, project: Project, pointer: str) -> None:
+def _require_server(component: ModelPart, project: Project, pointer: str) -> None:
     server = component.server if isinstance(component, RewardModelPart) else None
     if server is None:
         return
@@ -177,6 +192,8 @@ def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:
         if isinstance(component, RewardModelPart) and component.weight
     ]
     _refuse_mixed_aggregations(summed)
+    if summed and (problem := step_transform_problem(spec, str(summed[0].manifest.get("aggregation")))):
+        raise DomainError(problem, pointer="/transforms")
     for index, component in enumerate(spec.components):
         if isinstance(component, CriterionPart) and not models[component.model].manifest.get("criteria"):
             raise DomainError(

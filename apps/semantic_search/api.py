@@ -1,5 +1,6 @@
 """Search by meaning and clusters over the JSON API."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -11,7 +12,11 @@ from apps.accounts.models import Scope
 from apps.core.http.api import DEFAULT_LIMIT, paginate
 from apps.core.http.api_schemas import Cursor, JobProgress, JobStateName, Limit, StrictBody
 from apps.core.http.api_scopes import needs
-from apps.semantic_search.cluster_summaries import summarise_clusters
+from apps.semantic_search.cluster_summaries import (
+    ClusterSummary,
+    summarise_clusterings,
+    summarise_clusters,
+)
 from apps.semantic_search.clustering import MAX_CLUSTERS, MIN_CLUSTERS, start_clustering
 from apps.semantic_search.models import TrajectoryClustering
 from apps.semantic_search.queries import LONGEST_SEARCH, search_by_meaning
@@ -130,7 +135,9 @@ def list_trajectory_clusterings(
 ) -> dict[str, Any]:
     project = project_of_key(request.auth, slug, Scope.TRAIN)
     page, following = paginate(list_clusterings(project), cursor=cursor, limit=limit)
-    return {"items": [clustering_out(clustering) for clustering in page], "next": following}
+    clusters = summarise_clusterings(page)
+    items = [clustering_out(clustering, clusters[clustering.pk]) for clustering in page]
+    return {"items": items, "next": following}
 
 
 @router.post(
@@ -155,8 +162,11 @@ def read_clustering(request: KeyRequest, slug: str, pk: int) -> dict[str, Any]:
     return clustering_out(get_clustering(project_of_key(request.auth, slug, Scope.TRAIN), pk))
 
 
-def clustering_out(clustering: TrajectoryClustering) -> dict[str, Any]:
-    clusters = summarise_clusters(clustering)
+def clustering_out(
+    clustering: TrajectoryClustering, clusters: Sequence[ClusterSummary] | None = None
+) -> dict[str, Any]:
+    """clusters: as summarise_clusters has them, where they are known."""
+    clusters = summarise_clusters(clustering) if clusters is None else clusters
     return {
         "id": clustering.pk,
         "filter": clustering.query,

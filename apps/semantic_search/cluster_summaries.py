@@ -1,9 +1,12 @@
 """What a clustering found, for its page and the API: its clusters with success rates, and the map."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count, F, Q, QuerySet, Window
+from django.db.models.functions import RowNumber
 
 from apps.core.share_interval import wilson_interval
 from apps.semantic_search.models import ClusterMember, TrajectoryClustering
@@ -38,36 +41,59 @@ class ClusterSummary:
 
 def summarise_clusters(clustering: TrajectoryClustering) -> list[ClusterSummary]:
     """The largest first; of trajectories that are still there."""
-    found = clustering.result.get("clusters", [])
-    members = clustering.members.values("cluster").order_by()
-    counts = {
-        row["cluster"]: row
-        for row in members.annotate(
-            count=Count("pk"),
-            known=Count("pk", filter=Q(trajectory__success__isnull=False)),
-            good=Count("pk", filter=Q(trajectory__success=True)),
-        )
+    return summarise_clusterings([clustering])[clustering.pk]
+
+
+def summarise_clusterings(clusterings: Sequence[TrajectoryClustering]) -> dict[int, list[ClusterSummary]]:
+    """The clusters of each clustering by its key, in three queries."""
+    members = ClusterMember.objects.filter(clustering__in=[clustering.pk for clustering in clusterings])
+    counts: dict[int, dict[int, Any]] = {clustering.pk: {} for clustering in clusterings}
+    for found in members.values("clustering", "cluster").annotate(
+        count=Count("pk"),
+        known=Count("pk", filter=Q(trajectory__success__isnull=False)),
+        good=Count("pk", filter=Q(trajectory__success=True)),
+    ):
+        counts[found["clustering"]][found["cluster"]] = found
+    typical = _typical_members(members)
+    return {
+        clustering.pk: [
+            _summary(place, cluster["terms"], row, by_place, typical[clustering.pk, place])
+            for by_place in [counts[clustering.pk]]
+            for place, cluster in enumerate(clustering.result.get("clusters", []))
+            if (row := by_place.get(place)) is not None
+        ]
+        for clustering in clusterings
     }
-    total = sum(row["count"] for row in counts.values())
-    summaries = []
-    for place, cluster in enumerate(found):
-        row = counts.get(place)
-        if row is None:
-            continue
-        typical = clustering.members.filter(cluster=place).select_related("trajectory__task")
-        summaries.append(
-            ClusterSummary(
-                place=place,
-                terms=cluster["terms"],
-                count=row["count"],
-                share=row["count"] / total,
-                known=row["known"],
-                success=row["good"] / row["known"] if row["known"] else None,
-                interval=wilson_interval(row["good"], row["known"]) if row["known"] else None,
-                typical=list(typical.order_by("distance", "pk")[:_EXAMPLES]),
-            )
-        )
-    return summaries
+
+
+def _typical_members(members: QuerySet[ClusterMember]) -> dict[tuple[int, int], list[ClusterMember]]:
+    """Those next to the centre of each cluster, by (clustering, cluster)."""
+    rank = Window(RowNumber(), partition_by=[F("clustering"), F("cluster")], order_by=["distance", "pk"])
+    nearest = list(members.annotate(rank=rank).filter(rank__lte=_EXAMPLES).values_list("pk", flat=True))
+    typical = defaultdict(list)
+    rows = ClusterMember.objects.filter(pk__in=nearest).select_related("trajectory__task")
+    for member in rows.order_by("distance", "pk"):
+        typical[member.clustering_id, member.cluster].append(member)
+    return typical
+
+
+def _summary(
+    place: int,
+    terms: list[str],
+    row: Any,
+    by_place: dict[int, Any],
+    typical: list[ClusterMember],
+) -> ClusterSummary:
+    return ClusterSummary(
+        place=place,
+        terms=terms,
+        count=row["count"],
+        share=row["count"] / sum(other["count"] for other in by_place.values()),
+        known=row["known"],
+        success=row["good"] / row["known"] if row["known"] else None,
+        interval=wilson_interval(row["good"], row["known"]) if row["known"] else None,
+        typical=typical,
+    )
 
 
 def cluster_map(clustering: TrajectoryClustering) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from apps.accounts.models import Project
 from apps.core.errors import NotFound
 from apps.semantic_search.models import TrajectoryClustering, TrajectoryPassage
-from apps.semantic_search.vectors import DIMENSIONS, require_vectors
+from apps.semantic_search.vectors import DIMENSIONS, has_vectors, require_vectors
 from apps.trajectories.filter_queries import filter_trajectories
 from apps.trajectories.filters import FilterSource
 from apps.trajectories.models import Step, Trajectory
@@ -54,9 +54,16 @@ class IndexCounts:
 
 def index_counts(project: Project) -> IndexCounts:
     """How many trajectories there are, and how many can be found by meaning."""
-    rows = Trajectory.objects.filter(project=project)
-    passages = TrajectoryPassage.objects.filter(project=project)
-    return IndexCounts(rows.count(), passages.values("trajectory").distinct().count())
+    passages = TrajectoryPassage.objects.filter(trajectory=OuterRef("pk"))
+    counted = Trajectory.objects.filter(project=project).aggregate(
+        every=Count("pk"), indexed=Count("pk", filter=Exists(passages))
+    )
+    return IndexCounts(counted["every"], counted["indexed"])
+
+
+def is_indexed(trajectory: Trajectory) -> bool:
+    """Whether it can be found by meaning; never without pgvector."""
+    return has_vectors() and TrajectoryPassage.objects.filter(trajectory=trajectory).exists()
 
 
 def unindexed(rows: QuerySet[Trajectory]) -> QuerySet[Trajectory]:

@@ -7,6 +7,7 @@ from apps.semantic_search import views
 app_name = "semantic_search"
 urlpatterns = [
     path("semantic-search/", views.semantic_search, name="semantic-search"),
+    path("semantic-search/trajectories/<int:pk>/", views.trajectory_neighbours, name="trajectory-neighbours"),
     path("clusters/", views.clustering_list, name="clustering-list"),
     path("clusters/<int:pk>/", views.clustering_detail, name="clustering-detail"),
     path("clusters/<int:pk>/status/", views.clustering_status, name="clustering-status"),

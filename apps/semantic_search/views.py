@@ -6,11 +6,13 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
+from apps.core.http.job_pages import job_fragment
 from apps.core.jobs import job_queue
 from apps.semantic_search.cluster_summaries import cluster_map, summarise_clusters
 from apps.semantic_search.clustering import delete_clustering, start_clustering
@@ -19,6 +21,7 @@ from apps.semantic_search.queries import LONGEST_SEARCH, search_by_meaning
 from apps.semantic_search.selectors import (
     get_clustering,
     index_counts,
+    is_indexed,
     list_clusterings,
     similar_trajectories,
 )
@@ -28,6 +31,7 @@ from apps.trajectories.filters import filter_of_ids
 from apps.trajectories.selectors import require_trajectory
 
 _PAGE = 50
+_NEIGHBOURS = 5
 
 
 @require_safe
@@ -65,6 +69,18 @@ def semantic_search(request: ProjectRequest, project: Project) -> HttpResponseBa
     return render(request, "semantic_search/semantic_search.html", context, status=422 if error else 200)
 
 
+@require_safe
+@project_view(Role.RESEARCHER)
+def trajectory_neighbours(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """A part of the trajectory's page: the nearest by meaning, where it is in the index."""
+    trajectory = require_trajectory(project, pk)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect(f"{reverse('semantic_search:semantic-search', args=[project.slug])}?like={pk}")
+    found = similar_trajectories(trajectory, most=_NEIGHBOURS) if is_indexed(trajectory) else []
+    context = {"project": project, "trajectory": trajectory, "found": found}
+    return render(request, "semantic_search/_neighbours.html", context)
+
+
 def trajectory_number(text: str) -> int:
     """Raises DomainError."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
@@ -77,7 +93,7 @@ def trajectory_number(text: str) -> int:
 def clustering_list(request: ProjectRequest, project: Project) -> HttpResponse:
     """POST starts a clustering."""
     data = request.POST if request.method == "POST" else None
-    form = ClusteringForm(data, initial={"filter": _filter_of(request)})
+    form = ClusteringForm(data, project=project, initial={"filter": _filter_of(request)})
     if data is not None and form.is_valid():
         try:
             clustering = start_clustering(
@@ -126,10 +142,9 @@ def clustering_status(request: ProjectRequest, project: Project, pk: int) -> Htt
     """The fragment that polls until the clusters are computed; the whole page is reloaded then."""
     clustering = get_clustering(project, pk)
     context = {"project": project, "clustering": clustering}
-    response = render(request, "semantic_search/_clustering_status.html", context)
-    if clustering.is_finished:
-        response["HX-Refresh"] = "true"
-    return response
+    return job_fragment(
+        request, "semantic_search/_clustering_status.html", context, is_finished=clustering.is_finished
+    )
 
 
 @require_safe

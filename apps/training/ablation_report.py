@@ -15,6 +15,7 @@ CHANNELS = {
     "structure": "Structure",
     "overlap": "Overlap with the context",
     "embedding": "Embedding",
+    "conditions": "Conditions",
 }
 _NOT_SHOWN = "–"
 # By the part of a report: its name, that of its value, and whether that is a share, shown in percent.

@@ -59,6 +59,7 @@ class TrackerOut(Schema):
 
 class RunOut(Schema):
     run: int
+    number: int = Field(description="within the project")
     state: str
     on: str = Field(description="the launcher")
     job: str = Field(description="of a run on a cluster: its job there, in words")
@@ -245,6 +246,7 @@ def run_out(run: TrainingRun) -> dict[str, Any]:
     model = getattr(run, "model", None)
     return {
         "run": run.pk,
+        "number": run.number,
         "state": run.state,
         "on": run.launcher,
         "job": job_in_words(run),

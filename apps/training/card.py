@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from apps.training.models import RewardModel
-from apps.training.report import Measure, measures, summarize
+from apps.training.report_measures import Measure, measures
+from apps.training.report_summary import summarize
 
 _OWN_USE = (
     "## Use",

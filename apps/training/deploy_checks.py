@@ -6,7 +6,8 @@ from typing import Any
 from apps.datasets.models import DatasetVersion
 from apps.training.models import Evaluation, RewardModel
 from apps.training.paired_decisions import PairedDifference, model_difference
-from apps.training.report import Baseline, Measure, annotator_accuracy, measures, result_in_words
+from apps.training.report_measures import Baseline, Measure, measures
+from apps.training.report_summary import annotator_accuracy, result_in_words
 
 CHANCE_MARGIN = 0.02  # an accuracy, an AUC or a correlation below chance and this needs a reason
 _FAILED = ("leak", "worse_than_chance", "length")  # findings of workers.evaluate.diagnostics

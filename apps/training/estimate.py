@@ -46,6 +46,7 @@ _READS = {
     "bradley_terry": ("pairwise",),
     "plackett_luce": ("ranking",),
     "regression": ("rating", "rubric"),
+    "ordinal": ("rating", "rubric"),
     "outcome": ("outcome",),
     "progress": ("outcome",),
     "process": ("step",),

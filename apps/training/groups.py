@@ -8,7 +8,7 @@ from typing import Any
 from apps.core.jobs.job_queue import JobState
 from apps.training.models import RewardModel, TrainingRun
 from apps.training.recipes import toml
-from apps.training.report import Measure, measures
+from apps.training.report_measures import Measure, measures
 
 
 @dataclass

@@ -7,7 +7,7 @@ from apps.accounts.models import Project, User
 from apps.accounts.project_numbers import ProjectNumberField
 from apps.core.jobs.job_queue import Job
 from apps.datasets.models import DatasetVersion
-from apps.training.report import Measure, measures
+from apps.training.report_measures import Measure, measures
 
 LOCAL = "local"  # the launcher of runs that train on the worker's machine
 ON_WORKERS, ON_CLUSTERS = models.Q(launcher=LOCAL), ~models.Q(launcher=LOCAL)

@@ -7,9 +7,9 @@ from math import sqrt
 from typing import Any
 
 from apps.accounts.models import Project
-from apps.core.number_format import percent, percent_interval
+from apps.core.number_format import points, points_interval
 from apps.training.models import HeldOutDecisions, RewardModel, TrainingRun
-from apps.training.report import MIN_TASKS
+from apps.training.report_measures import MIN_TASKS
 from apps.trajectories.selectors import keys_by_content_hash
 
 _SHOWN = 20  # comparisons on which they differ
@@ -46,10 +46,10 @@ class PairedDifference:
 
     @property
     def sentence(self) -> str:
-        shown = f"{'+' if self.difference > 0 else ''}{percent(self.difference)}"
+        shown = f"{'+' if self.difference > 0 else ''}{points(self.difference)}"
         if self.interval is None:
             return f"{shown} on the same {self.n:,} answers: {self.tasks} tasks are too few for an interval"
-        return f"{shown} {percent_interval(self.interval)} on the same {self.n:,} answers"
+        return f"{shown} {points_interval(self.interval)} on the same {self.n:,} answers"
 
 
 def model_difference(model: RewardModel, other: RewardModel) -> PairedDifference | None:

@@ -10,7 +10,8 @@ from workers.schema.recipe_help import PURPOSES, REASONS
 # Every key is in exactly one group; a test compares them with the recipe.
 GROUPS: dict[str, tuple[str, ...]] = {
     "Objective and feedback": (
-        *("objective", "criterion", "joint_weights", "criteria_weights", "annotators", "ties"),
+        *("objective", "criterion", "joint_weights", "criteria_weights", "conditioned", "hindsight"),
+        *("annotators", "ties"),
         *("margins", "strength_weights", "label_smoothing", "centring"),
     ),
     "Model": (
@@ -30,7 +31,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("clip_norm", "patience", "evaluations_per_epoch", "batch_pairs", "batch_tokens", "batch_tasks"),
     ),
     "Evaluation and search": ("folds", "search", "search_seconds"),
-    "Generated comparisons": ("generators", "generated_per_trajectory", "generated_weight"),
+    "Generated comparisons": (
+        *("generators", "factors", "factor_margin"),
+        *("generated_per_trajectory", "generated_weight"),
+    ),
     "Generative models": (
         *("critique_tokens", "critique_weight", "pointwise_weight", "rating_weight", "own_critique_epochs"),
         *("principles", "negate", "reinforce_steps", "reinforce_samples", "reinforce_rate", "reinforce_clip"),

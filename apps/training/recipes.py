@@ -100,6 +100,18 @@ def for_dataset(chosen: NamedChoice, dataset_version: DatasetVersion) -> NamedCh
     return NamedChoice(AUTO, check({"objective": objective, "search": list(chosen.recipe.search)}))
 
 
+def name_still_meant(run: TrainingRun) -> str:
+    """The name of the run's recipe where it still stands for the same values, else OWN."""
+    if run.recipe_name == OWN:
+        return OWN
+    try:
+        project = run.dataset_version.project
+        chosen = for_dataset(named(project, run.recipe_name), run.dataset_version)
+    except DomainError:  # deleted, or no longer valid
+        return OWN
+    return run.recipe_name if chosen.values == with_names(run.recipe) else OWN
+
+
 def trained_recipe(run: TrainingRun) -> dict[str, Any]:
     """Of a finished run: the recipe of its model, which a search has chosen where the run's own recipe has one."""
     recipe: dict[str, Any] = with_names(run.recipe)

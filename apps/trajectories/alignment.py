@@ -49,10 +49,11 @@ class AlignedRow:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """prefix: the number of common first steps. rows: everything after them."""
+    """prefix: the number of common first steps, prefix_agent_steps: the agent's among them. rows: all after them."""
 
     prefix: int
     rows: tuple[AlignedRow, ...]
+    prefix_agent_steps: int = 0
 
     @property
     def differences(self) -> list[int]:
@@ -68,12 +69,12 @@ def align_trajectories(*trajectories: Sequence[Step]) -> Alignment:
     """Two trajectories are aligned by similar steps; one, or more than two, in the order of their steps."""
     contents = [[step_fingerprint(step) for step in trajectory] for trajectory in trajectories]
     prefix = _common_prefix_length(contents) if len(trajectories) > 1 else 0
+    of_agent = sum(step.source == "agent" for step in trajectories[0][:prefix]) if trajectories else 0
     if len(trajectories) == 2:
-        return Alignment(
-            prefix, tuple(_align_pair(trajectories[0], trajectories[1], contents[0], contents[1], prefix))
-        )
+        rows = tuple(_align_pair(trajectories[0], trajectories[1], contents[0], contents[1], prefix))
+        return Alignment(prefix, rows, of_agent)
     rest = [range(prefix, len(trajectory)) for trajectory in trajectories]
-    return Alignment(prefix, tuple(AlignedRow(cells, True) for cells in zip_longest(*rest)))
+    return Alignment(prefix, tuple(AlignedRow(cells, True) for cells in zip_longest(*rest)), of_agent)
 
 
 def step_fingerprint(step: Step) -> Any:

@@ -51,6 +51,7 @@ class OutcomeOut(Schema):
 
 class ListedTrajectory(Schema):
     id: str
+    number: int = Field(description="within the project")
     task: str
     agent: str
     steps: int
@@ -168,6 +169,7 @@ def get_trajectory(request: KeyRequest, pk: int, format: str = "atif") -> JsonRe
 def _listed(row: Trajectory) -> dict[str, Any]:
     return {
         "id": str(row.pk),
+        "number": row.number,
         "task": row.task.external_id,
         "agent": row.agent_name,
         "steps": row.step_count,

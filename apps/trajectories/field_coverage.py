@@ -20,6 +20,7 @@ from apps.trajectories.repeated_values import SHORT, RepeatedValues
 from apps.trajectories.trajectory_values import TrajectoryValues, Use
 from workers.errors import InvalidRecord
 from workers.schema import RECORD_LIMITS, Trajectory, check_json_shape
+from workers.schema.conditions import CONDITIONS, REACHED
 from workers.schema.decode import escape
 from workers.schema.message_parts import TEXT_TYPES
 from workers.schema.message_shapes import ROLES
@@ -27,6 +28,8 @@ from workers.schema.message_shapes import ROLES
 UNREAD = "unread"  # key of the metadata
 KEPT_BYTES = 16 * 2**10  # of unread fields of one trajectory, as JSON
 KEPT = "kept in extra or metadata, which no model reads"
+STATED = "kept in the metadata, which models with conditions read"
+_STATED_PATHS = frozenset(f"/metadata/{name}" for name in (*CONDITIONS[1:], REACHED))
 ORPHANS = "a tool result whose call is not in the document: it is an environment step"
 NOT_READ = "the format does not read it"
 TOO_LARGE = (
@@ -72,6 +75,11 @@ class FieldUse:
     use: Use
     value: Any
     reason: str = ""
+
+    @property
+    def kept_reason(self) -> str:
+        """Why it counts as kept, in words."""
+        return self.reason or (STATED if self.path in _STATED_PATHS else KEPT)
 
 
 @dataclass(slots=True)

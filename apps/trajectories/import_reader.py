@@ -71,7 +71,7 @@ class ImportReader:
             if use.use == "dropped":
                 self.dropped.add(_source_path(format, use.path), use.reason)
             elif use.use == "kept":
-                self.kept.add(_source_path(format, use.path), use.reason or field_coverage.KEPT)
+                self.kept.add(_source_path(format, use.path), use.kept_reason)
         if orphans := sum(ORPHAN in step.extra for step in trajectory.steps):
             self.kept.add("", field_coverage.ORPHANS, orphans)
         return prepared

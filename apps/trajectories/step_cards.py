@@ -1,5 +1,7 @@
 """Cards of stored steps. What renders them takes its time to load, so nothing that every process has imports this."""
 
+from collections.abc import Iterable
+
 from apps.trajectories.attachments import attachments_by_digest, last_image_digest, named_digests
 from apps.trajectories.card_rendering import StepCard, render_step_card, with_marks
 from apps.trajectories.clicks import click_marks
@@ -18,6 +20,12 @@ def step_cards(
     rows = Step.objects.filter(trajectory=trajectory_id, index__gte=start).order_by("index")
     if stop is not None:
         rows = rows.filter(index__lte=stop)  # one more: where it acts is drawn on what was seen before it
+    cards = render_step_cards(trajectory_id, rows, full=full)
+    return cards if stop is None else cards[: stop - start]
+
+
+def render_step_cards(trajectory_id: int, rows: Iterable[Step], *, full: bool = False) -> list[StepCard]:
+    """Cards of steps that follow each other. What the next step acts on is drawn on the picture before it."""
     found = [(row, to_step(row)) for row in rows]
     steps = [step for _, step in found]
     rows_by_digest = _attachments(trajectory_id, steps)
@@ -27,8 +35,7 @@ def step_cards(
             render_step_card(step, row.index, row.agent_step, full=full, attached=attached)
             for row, step in found
         ]
-    cards = _with_clicks(cards, steps, rows_by_digest)
-    return cards if stop is None else cards[: stop - start]
+    return _with_clicks(cards, steps, rows_by_digest)
 
 
 def _attachments(trajectory_id: int, steps: list[schema.Step]) -> dict[str, Attachment]:

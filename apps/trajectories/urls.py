@@ -16,6 +16,7 @@ urlpatterns = [
     path("attachments/<str:sha256>/", views.attachment_detail, name="attachment-detail"),
     path("attachments/<str:sha256>/small/", views.attachment_small, name="attachment-small"),
     path("actions/<str:name>/", views.trajectory_action, name="trajectory-action"),
+    path("filter/", views.filter_builder, name="filter-builder"),
     path("views/", views.view_create, name="view-create"),
     path("views/<int:pk>/", views.view_change, name="view-change"),
     path("views/<int:pk>/delete/", views.view_delete, name="view-delete"),

@@ -11,5 +11,6 @@ urlpatterns = [
     path("<int:pk>/remove", views.webhook_remove, name="webhook-remove"),
     path("<int:pk>/secret", views.webhook_secret, name="webhook-secret"),
     path("<int:pk>/test", views.webhook_test, name="webhook-test"),
+    path("deliveries/", views.delivery_list, name="delivery-list"),
     path("deliveries/<int:pk>/again", views.delivery_again, name="delivery-again"),
 ]

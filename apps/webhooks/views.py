@@ -1,8 +1,9 @@
 """The owner's page of webhooks and their deliveries."""
 
 from django.contrib import messages
-from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
@@ -13,13 +14,14 @@ from apps.core.errors import DomainError
 from apps.webhooks import services
 from apps.webhooks.forms import WebhookForm
 from apps.webhooks.models import Delivery, MessageFormat, Webhook
+from apps.webhooks.tables import DeliveryTable, WebhookTable
 
-_NEWEST = 50
+_NEWEST = 10
 
 
 @project_view(Role.OWNER)
 @require_safe
-def webhook_list(request: ProjectRequest, project: Project) -> HttpResponse:
+def webhook_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
     return _page(request, project, WebhookForm())
 
 
@@ -27,7 +29,7 @@ def webhook_list(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_POST
 @never_cache
 @sensitive_variables("secret")
-def webhook_add(request: ProjectRequest, project: Project) -> HttpResponse:
+def webhook_add(request: ProjectRequest, project: Project) -> HttpResponseBase:
     form = WebhookForm(request.POST)
     if form.is_valid():
         url, events = form.cleaned_data["url"], form.cleaned_data["events"]
@@ -49,7 +51,7 @@ def webhook_add(request: ProjectRequest, project: Project) -> HttpResponse:
 
 @project_view(Role.OWNER)
 @require_POST
-def webhook_remove(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def webhook_remove(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     webhook = _webhook(project, pk)
     services.remove_webhook(webhook=webhook, by=request.user)
     messages.success(request, f"{webhook.shown_url} no longer receives events.")
@@ -60,7 +62,7 @@ def webhook_remove(request: ProjectRequest, project: Project, pk: int) -> HttpRe
 @require_POST
 @never_cache
 @sensitive_variables("secret")
-def webhook_secret(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def webhook_secret(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     webhook = _webhook(project, pk)
     secret = services.new_secret(webhook=webhook, by=request.user)
     return _page(request, project, WebhookForm(), shown=webhook, secret=secret)
@@ -68,19 +70,27 @@ def webhook_secret(request: ProjectRequest, project: Project, pk: int) -> HttpRe
 
 @project_view(Role.OWNER)
 @require_POST
-def webhook_test(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def webhook_test(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     services.send_test(webhook=_webhook(project, pk))
     messages.success(request, "A test message was sent; its result appears in the list below.")
     return redirect("webhooks:webhook-list", project.slug)
 
 
 @project_view(Role.OWNER)
+@require_safe
+def delivery_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
+    table = DeliveryTable(request, Delivery.objects.filter(webhook__project=project), project=project)
+    return table.response("webhooks/delivery_list.html", {"project": project})
+
+
+@project_view(Role.OWNER)
 @require_POST
-def delivery_again(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def delivery_again(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     delivery = get_object_or_404(Delivery, webhook__project=project, pk=pk)
     services.send_again(delivery=delivery)
     messages.success(request, "It is sent again, under the id it had.")
-    return redirect("webhooks:webhook-list", project.slug)
+    back = "webhooks:delivery-list" if "back" in request.POST else "webhooks:webhook-list"
+    return redirect(back, project.slug)
 
 
 def _webhook(project: Project, pk: int) -> Webhook:
@@ -89,7 +99,7 @@ def _webhook(project: Project, pk: int) -> Webhook:
 
 def _page(
     request: ProjectRequest, project: Project, form: WebhookForm, *, status: int = 200, **more: object
-) -> HttpResponse:
+) -> HttpResponseBase:
     deliveries = Delivery.objects.filter(webhook__project=project).select_related("webhook")
     owners = set(
         project.memberships.filter(role=Role.OWNER, user__is_active=True).values_list("user", flat=True)
@@ -97,7 +107,6 @@ def _page(
     webhooks = list(project.webhooks.select_related("created_by").order_by("-created_at"))
     context = {
         "project": project,
-        "webhooks": webhooks,
         # They may know the secret, or own the address: the person who is an owner now decides.
         "left": [
             webhook for webhook in webhooks if webhook.created_by_id and webhook.created_by_id not in owners
@@ -106,4 +115,6 @@ def _page(
         "form": form,
         **more,
     }
-    return render(request, "webhooks/webhook_list.html", context, status=status)
+    base = reverse("webhooks:webhook-list", args=[project.slug])
+    table = WebhookTable(request, project.webhooks.all(), base=base, project=project)
+    return table.response("webhooks/webhook_list.html", context, status=status)

@@ -1,6 +1,14 @@
 """A Touchstone server over HTTP: its whole JSON API (`Client`), and rewards for trainers (`RewardClient`)."""
 
-from touchstone_client.advantages import ESTIMATORS, Advantage, Rollout, advantages
+from touchstone_client.advantages import (
+    ESTIMATORS,
+    Advantage,
+    GroupSignal,
+    Rollout,
+    advantages,
+    group_signals,
+    instruction_rewards,
+)
 from touchstone_client.client import AsyncClient, Client
 from touchstone_client.errors import (
     BadReply,
@@ -19,7 +27,7 @@ from touchstone_client.rewards import AsyncRewardClient, RewardClient
 from touchstone_client.trajectories import Ingested, ingest
 from touchstone_client.trl import trl_reward, trl_reward_async
 from touchstone_client.values import Comparison, Item, Ranking, Reason, Result, Scores
-from touchstone_client.verl import verl_compute_score, verl_compute_score_sync
+from touchstone_client.verl import verl_compute_score, verl_compute_score_batch, verl_compute_score_sync
 
 __all__ = [
     "ESTIMATORS",
@@ -30,6 +38,7 @@ __all__ = [
     "BadReply",
     "Client",
     "Comparison",
+    "GroupSignal",
     "Ingested",
     "Item",
     "JobFailed",
@@ -48,10 +57,13 @@ __all__ = [
     "Unavailable",
     "Unreachable",
     "advantages",
+    "group_signals",
     "ingest",
+    "instruction_rewards",
     "openrlhf_reward_func",
     "trl_reward",
     "trl_reward_async",
     "verl_compute_score",
+    "verl_compute_score_batch",
     "verl_compute_score_sync",
 ]

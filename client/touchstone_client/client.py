@@ -15,15 +15,19 @@ from touchstone_client.resources.endpoints import Endpoints
 from touchstone_client.resources.feedback import Feedback
 from touchstone_client.resources.items import Items
 from touchstone_client.resources.judges import JudgeRuns, Judges
+from touchstone_client.resources.lifecycle import ProjectExports, Retention
 from touchstone_client.resources.metrics import Inductions, Metrics
 from touchstone_client.resources.notifications import Notifications
 from touchstone_client.resources.people import Invitations, Keys, Members, Projects
 from touchstone_client.resources.questions import Questions
+from touchstone_client.resources.reward_programs import RewardPrograms
+from touchstone_client.resources.reward_studies import RewardStudies
 from touchstone_client.resources.rubrics import Rubrics
 from touchstone_client.resources.samples import Alerts, Samples
 from touchstone_client.resources.saved_views import SavedViews
 from touchstone_client.resources.semantic_search import Clusterings, SemanticSearch
 from touchstone_client.resources.servers import Servers
+from touchstone_client.resources.subgoals import Subgoals
 from touchstone_client.resources.training import Models, Runs
 from touchstone_client.resources.trajectories import Trajectories
 from touchstone_client.resources.webhooks import AuditTrail, Webhooks
@@ -47,6 +51,7 @@ class ProjectCalls(Generic[DriverT]):
         self.connectors = Connectors(project, driver)
         self.datasets = Datasets(project, driver)
         self.endpoints = Endpoints(project, driver)
+        self.exports = ProjectExports(project, driver)
         self.feedback = Feedback(project, driver)
         self.inductions = Inductions(project, driver)
         self.invitations = Invitations(project, driver)
@@ -58,7 +63,11 @@ class ProjectCalls(Generic[DriverT]):
         self.metrics = Metrics(project, driver)
         self.models = Models(project, driver)
         self.projects = Projects(project, driver)
+        self.retention = Retention(project, driver)
         self.questions = Questions(project, driver)
+        self.reward_programs = RewardPrograms(project, driver)
+        self.subgoals = Subgoals(project, driver)
+        self.reward_studies = RewardStudies(project, driver)
         self.rubrics = Rubrics(project, driver)
         self.notifications = Notifications(project, driver)
         self.runs = Runs(project, driver)

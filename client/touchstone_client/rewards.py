@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 import httpx
 
-from touchstone_client.advantages import Advantage
 from touchstone_client.errors import Refused
 from touchstone_client.retries import PATIENT, Retries
 from touchstone_client.transport import TIMEOUT, AsyncCaller, Caller, Key, session_headers
 from touchstone_client.values import (
+    AdvantageGroups,
     Comparison,
     Item,
     Ranking,
@@ -180,7 +180,7 @@ class RewardClient:
         version: int | None = None,
         policy_version: str | None = None,
         **options: Any,
-    ) -> list[list[Advantage]]:
+    ) -> AdvantageGroups:
         """Of each roll-out of each group, and of its steps. A roll-out is an item, to be scored, or
         {"reward": ..., "steps": [...]}. estimator, options: as of `touchstone_client.advantages`."""
         given = self._requests.options(version, policy_version, estimator=estimator, options=options)
@@ -313,7 +313,7 @@ class AsyncRewardClient:
         version: int | None = None,
         policy_version: str | None = None,
         **options: Any,
-    ) -> list[list[Advantage]]:
+    ) -> AdvantageGroups:
         given = self._requests.options(version, policy_version, estimator=estimator, options=options)
         body = self._requests.groups(groups, **given)
         return read_advantages(await self._call("advantages", body), groups, warn=logger.warning)

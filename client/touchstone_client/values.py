@@ -1,15 +1,16 @@
 """The replies of the service, as values."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from touchstone_client.advantages import Advantage
+from touchstone_client.advantages import Advantage, GroupSignal
 from touchstone_client.errors import BadReply
 
 # ITEM: exactly one of {"messages"}, {"trajectory"}, {"prompt", "response"}, {"text"}, {"input_ids"}, {"features"},
-# {"trajectory_id"}, plus optional "reference", "group", "session", "logprob", "ref_logprob", "metadata".
+# {"trajectory_id"}, plus optional "reference", "group", "session", "logprob", "ref_logprob", "metadata"
+# and, for endpoints whose models read them, "goal", "principle", "persona".
 Item = Mapping[str, Any]
 
 
@@ -121,25 +122,48 @@ def read_ranking(reply: Any, expected: int) -> Ranking:
     return Ranking(tuple(order), tuple(scores.rewards), scores.results, scores.version)
 
 
+class AdvantageGroups(list[list[Advantage]]):
+    """By group, by roll-out. signals: by group. instructions: by name, the mean reward of the roll-outs under it."""
+
+    def __init__(
+        self,
+        groups: Iterable[list[Advantage]],
+        signals: Sequence[GroupSignal] = (),
+        instructions: Mapping[str, float] | None = None,
+    ) -> None:
+        super().__init__(groups)
+        self.signals = list(signals)
+        self.instructions = dict(instructions or {})
+
+
 def read_advantages(
     reply: Any, groups: Sequence[Sequence[Item]], *, warn: Callable[[str], None] = lambda message: None
-) -> list[list[Advantage]]:
+) -> AdvantageGroups:
     """warn: called with each warning of the reply."""
     try:
         for warning in reply.get("warnings", ()):
             warn(str(warning))
         found = [
             [
-                Advantage(float(entry["advantage"]), tuple(float(step) for step in entry["steps"]))
+                Advantage(
+                    float(entry["advantage"]),
+                    tuple(float(step) for step in entry["steps"]),
+                    tuple(tuple(float(token) for token in row) for row in entry.get("tokens", ())),
+                )
                 for entry in group
             ]
             for group in reply["groups"]
         ]
+        signals = [
+            GroupSignal(float(signal["success"]), bool(signal["has_signal"]))
+            for signal in reply.get("signals", ())  # older servers send none
+        ]
+        instructions = {name: float(reward) for name, reward in reply.get("instructions", {}).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadReply(f"The reply does not have the shape of advantages ({error!r}).") from error
     if [len(group) for group in found] != [len(group) for group in groups]:
         raise BadReply("The reply does not have an advantage for each roll-out.")
-    return found
+    return AdvantageGroups(found, signals, instructions)
 
 
 def merge(pages: list[Scores]) -> Scores:
@@ -194,6 +218,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(element) for key, element in value.items()}
     return [plain(element) for element in value] if isinstance(value, list | tuple) else value
+
+
+CONDITIONS = ("goal", "principle", "persona")
+
+
+def conditions_of(values: Mapping[str, Any]) -> dict[str, str]:
+    """Those that are texts: what models that read them are conditioned on, next to the reference answer."""
+    return {name: values[name] for name in CONDITIONS if isinstance(values.get(name), str) and values[name]}
 
 
 def reference_of(label: Any) -> dict[str, str]:

@@ -9,17 +9,18 @@ coroutine function.
 """
 
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from touchstone_client.pool import Pool
 from touchstone_client.retries import PATIENT, Retries
 from touchstone_client.rewards import RewardClient
 from touchstone_client.transport import Key
-from touchstone_client.values import Item, Result, plain, reference_of
+from touchstone_client.values import Item, Result, conditions_of, plain, reference_of
 
 ComputeScore = Callable[..., Awaitable[dict[str, Any]]]
 SyncComputeScore = Callable[..., dict[str, Any]]
+BatchComputeScore = Callable[..., list[dict[str, Any]]]
 
 
 def verl_compute_score(
@@ -34,7 +35,8 @@ def verl_compute_score(
 ) -> ComputeScore:
     """prompt: the key of `extra_info` under which a sample has its prompt (text or messages); without one the solution
     is scored as text. Concurrent samples are sent in one request. The ground truth is sent as the reference, as JSON
-    if it is no text. version: the only revision of the endpoint that may answer.
+    if it is no text; texts under `goal`, `principle` and `persona` of `extra_info` as those. version: the only revision
+    of the endpoint that may answer.
     """
     pool = Pool(url, endpoint, key, run=run, version=version, retries=retries)
 
@@ -80,6 +82,36 @@ def verl_compute_score_sync(
     return compute_score
 
 
+def verl_compute_score_batch(
+    url: str,
+    endpoint: str,
+    key: Key,
+    *,
+    prompt: str = "prompt",
+    run: str | None = None,
+    version: int | None = None,
+    retries: Retries = PATIENT,
+) -> BatchComputeScore:
+    """As verl_compute_score, for verl's reward manager `batch`, which calls it once for all samples: one request."""
+    client = RewardClient(url, endpoint, key, run=run, version=version, retries=retries)
+
+    def compute_score(
+        data_sources: Sequence[str],
+        solution_strs: Sequence[str],
+        ground_truths: Sequence[Any],
+        extra_infos: Sequence[Mapping[str, Any] | None],
+        **more: Any,
+    ) -> list[dict[str, Any]]:
+        items = [
+            to_item(solution, truth, extra or {}, prompt)
+            for solution, truth, extra in zip(solution_strs, ground_truths, extra_infos, strict=True)
+        ]
+        return [to_reply(result) for result in client.score(items).results]
+
+    weakref.finalize(compute_score, client.close)
+    return compute_score
+
+
 def to_reply(result: Result) -> dict[str, Any]:
     """flagged: whether the result has any flag; see the documentation of the trainer guides for what they say."""
     return {
@@ -92,7 +124,7 @@ def to_reply(result: Result) -> dict[str, Any]:
 
 
 def to_item(solution: str, truth: Any, extra: Mapping[str, Any], prompt: str) -> Item:
-    reference = reference_of(truth)
+    reference = reference_of(truth) | conditions_of(extra)
     asked = plain(extra.get(prompt))
     if asked is None:
         return {"text": solution} | reference

@@ -18,6 +18,7 @@ import gymnasium
 import numpy as np
 import torch
 from stable_baselines3 import SAC
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from touchstone_client import RewardClient
 from touchstone_client.gym import RewardWrapper, flat_row
@@ -138,7 +139,7 @@ def solve(client: RewardClient | None, *, seed: int, steps: int = STEPS, by: By 
     return solved
 
 
-def true_return(agent: SAC) -> float:
+def true_return(agent: BaseAlgorithm) -> float:
     """Over EPISODES episodes, by the environment's own reward; about -150 is solved, -1200 is chance."""
     env, total = gymnasium.make(ENVIRONMENT), 0.0
     for episode in range(EPISODES):

@@ -99,9 +99,9 @@ def learn(
         count = min(len(episode.states), made.shape[1])
         made[row, :count] = 1
         value[row, :count] = torch.tensor(numbers[:count])
-    chosen, likely = _logprobs(policy, tokens, start)
+    chosen, likely = token_logprobs(policy, tokens, start)
     with torch.no_grad():
-        _, likely_first = _logprobs(first, tokens, start)
+        _, likely_first = token_logprobs(first, tokens, start)
     away = (likely.exp() * (likely - likely_first)).sum(-1)
     loss = ((NEAR * away - chosen * value) * made).sum() / made.sum()
     optimiser.zero_grad()
@@ -110,7 +110,7 @@ def learn(
     optimiser.step()
 
 
-def _logprobs(policy: LlamaForCausalLM, tokens: Tensor, start: int) -> tuple[Tensor, Tensor]:
+def token_logprobs(policy: LlamaForCausalLM, tokens: Tensor, start: int) -> tuple[Tensor, Tensor]:
     """[rows, moves] of what was written, [rows, moves, words] of all that could have been."""
     mask = (tokens != policy.config.pad_token_id).long()
     places = (mask.cumsum(-1) - 1).clamp(min=0)

@@ -1,6 +1,8 @@
-"""TRL's GRPOTrainer on the support desk: a Touchstone endpoint as its only reward, and the feedback loop on request.
+"""TRL's GRPOTrainer or RLOOTrainer on the support desk: a Touchstone endpoint as the only reward, and the feedback loop
+on request.
 
 python -m docs.examples.grpo --url http://127.0.0.1:8000 --endpoint desk --key tsk_... [--web http://127.0.0.1:8000]
+    [--trainer grpo|rloo]
 
 With --web, people are asked about what the policy does after every round, and the reward learns from it: see people.py.
 Without, the reward stays as it is, and the policy finds out sooner or later what it pays for by mistake.
@@ -9,13 +11,13 @@ Without, the reward stays as it is, and the policy finds out sooner or later wha
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from datasets import Dataset
 from touchstone_client import RewardClient
 from touchstone_client.trl import policy_of
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 
 from apps.demo.world import TASKS
 from docs.examples.command_line import argument_parser
@@ -36,6 +38,11 @@ STEPS = 40  # of a round
 GROUP = 8  # answers to a request
 AT_ONCE = 64  # answers to a step
 NEAR = 0.05  # TRL's beta: how much moving away from the round's first policy costs, by nat
+TrainerName = Literal["grpo", "rloo"]
+TRAINERS: dict[TrainerName, tuple[Any, Any]] = {
+    "grpo": (GRPOConfig, GRPOTrainer),
+    "rloo": (RLOOConfig, RLOOTrainer),
+}
 
 
 def train(
@@ -45,6 +52,7 @@ def train(
     feedback_loop: FeedbackLoop | None = None,
     rounds: int = ROUNDS,
     steps: int = STEPS,
+    trainer: TrainerName = "grpo",
 ) -> TrainingCurve:
     """Raises RewardServiceError where the endpoint gives no rewards."""
     reads = tokenizer()
@@ -59,15 +67,24 @@ def train(
         with tempfile.TemporaryDirectory() as scratch:
             policy.save_pretrained(scratch)
             reads.save_pretrained(scratch)
-            policy = _round(Path(scratch), reads, client, curve, steps=steps, seed=seed + 1000 * number)
+            policy = _round(
+                Path(scratch), reads, client, curve, steps=steps, seed=seed + 1000 * number, trainer=trainer
+            )
     curve.after = true_reward(policy, reads)
     return curve
 
 
 def _round(
-    folder: Path, reads: Any, client: RewardClient, curve: TrainingCurve, *, steps: int, seed: int
+    folder: Path,
+    reads: Any,
+    client: RewardClient,
+    curve: TrainingCurve,
+    *,
+    steps: int,
+    seed: int,
+    trainer: TrainerName,
 ) -> Any:
-    """Some steps of a stock GRPOTrainer on the policy in a folder; the policy after them."""
+    """Some steps of a stock trainer on the policy in a folder; the policy after them."""
 
     def desk(
         prompts: Sequence[str], completions: Sequence[str], task: Sequence[str], **more: Any
@@ -84,7 +101,8 @@ def _round(
         curve.note(played, rewards)
         return rewards
 
-    config = GRPOConfig(
+    config_class, trainer_class = TRAINERS[trainer]
+    config = config_class(
         output_dir=str(folder / "out"),
         seed=seed,
         max_steps=steps,
@@ -102,17 +120,18 @@ def _round(
         dataloader_pin_memory=False,
     )
     data = Dataset.from_list([{"prompt": words(task), "task": task.id} for task in TASKS.values()])
-    trainer = GRPOTrainer(
+    made = trainer_class(
         model=str(folder), reward_funcs=[desk], args=config, train_dataset=data, processing_class=reads
     )
-    trainer.train()
-    return trainer.model.eval()
+    made.train()
+    return made.model.eval()
 
 
 def main() -> None:
     parser = argument_parser(__doc__, seed=0)
     parser.add_argument("--web", help="of the pages; people are asked after every round")
     parser.add_argument("--project", default="sample")
+    parser.add_argument("--trainer", choices=TRAINERS, default="grpo")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--steps", type=int, default=STEPS, help="of a round")
     options = parser.parse_args()
@@ -120,7 +139,9 @@ def main() -> None:
     feedback_loop = (
         FeedbackLoop(options.web, options.project, options.endpoint, options.key) if options.web else None
     )
-    with RewardClient(options.url, options.endpoint, options.key, run=f"grpo-{options.seed}") as client:
+    with RewardClient(
+        options.url, options.endpoint, options.key, run=f"{options.trainer}-{options.seed}"
+    ) as client:
         print(
             train(
                 client,
@@ -128,6 +149,7 @@ def main() -> None:
                 feedback_loop=feedback_loop,
                 rounds=options.rounds,
                 steps=options.steps,
+                trainer=options.trainer,
             )
         )
 

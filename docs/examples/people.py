@@ -68,7 +68,11 @@ class FeedbackLoop:
             "components": [{"name": "main", "type": "reward_model", "model": model, "weight": 1.0}],
             "transforms": [{"type": "normalise"}],
         }
-        self._call("PUT", f"projects/{self.project}/endpoints/{self.endpoint}", json=spec)
+        # A small policy writes some plans again and again: near-copies are on both sides of the split, and the check of
+        # the new model that finds them asks for a reason.
+        reason = {"reason": "Measured by the hidden reward of a policy, not by the test split."}
+        path = f"projects/{self.project}/endpoints/{self.endpoint}"
+        self._call("PUT", path, json=spec, params=reason)
         return model
 
     def _ended(self, path: str) -> dict[str, Any]:

@@ -28,13 +28,30 @@ function write(spec) {
 const schemaOf = (list, type) => schemas[list].find((schema) => schema.type === type);
 
 function control(field, value, spec, id) {
-  const names = { ...offered, component: spec.components.map((part) => part.name) }[field.kind] ?? field.choices;
+  const own = spec.components.map((part) => part.name);
+  if (field.kind === "components") {
+    const select = make("select", { className: "form-select", id, multiple: true, size: Math.min(own.length, 6) });
+    select.append(...own.map((name) => make("option", { value: name, textContent: name, selected: (value ?? []).includes(name) })));
+    return select;
+  }
+  const names = { ...offered, component: own }[field.kind] ?? field.choices;
   if (names) {
     const select = make("select", { className: "form-select", id });
     const known = value === undefined || names.includes(value) ? names : [value, ...names];
     if (!field.required && field.default === null) select.append(make("option", { value: "", textContent: "none" }));
-    select.append(...known.map((name) => make("option", { value: name, textContent: name, selected: name === value })));
+    select.append(...known.map((name) => make("option", { value: name, textContent: name, selected: name === (value ?? field.default) })));
     return select;
+  }
+  if (field.kind === "flag") return make("input", { className: "form-check-input d-block", id, type: "checkbox", checked: value ?? field.default ?? false });
+  if (field.kind === "code") {
+    const area = make("textarea", { className: "form-control font-monospace", id, rows: 8, value: value ?? "" });
+    area.spellcheck = false;
+    return area;
+  }
+  if (field.kind === "json") {
+    const area = make("textarea", { className: "form-control font-monospace", id, rows: 3, value: JSON.stringify(value ?? field.default ?? []) });
+    area.spellcheck = false;
+    return area;
   }
   const input = make("input", { className: "form-control", id, type: field.kind === "number" ? "number" : "text" });
   if (field.kind === "number") input.step = field.whole ? "1" : "any";
@@ -44,7 +61,9 @@ function control(field, value, spec, id) {
 }
 
 function setValue(part, field, given) {
-  if (given === "") delete part[field.name];
+  if (field.kind === "components") part[field.name] = given;
+  else if (given === "") delete part[field.name];
+  else if (field.kind === "json") part[field.name] = JSON.parse(given);
   else part[field.name] = field.kind === "number" ? Number(given) : given;
 }
 
@@ -52,13 +71,26 @@ function fieldRow(spec, part, field, id) {
   const input = control(field, part[field.name], spec, id);
   input.addEventListener("change", () => {
     const before = part[field.name];
-    setValue(part, field, input.value);
-    if (field.name === "name") // gates go on looking at the component
-      for (const gate of spec.transforms) if (gate.type === "gate" && gate.component === before) gate.component = part.name;
+    input.setCustomValidity?.("");
+    try {
+      const chosen = input.multiple ? [...input.selectedOptions].map((option) => option.value) : input.value;
+      setValue(part, field, field.kind === "flag" ? input.checked : chosen);
+    } catch (error) { // a list that is no JSON stays in its field until it is corrected
+      input.setCustomValidity(`Not JSON: ${error.message}`);
+      input.reportValidity();
+      return;
+    }
+    if (field.name === "name") // what looks at the component goes on doing so
+      for (const other of [...spec.components, ...spec.transforms]) {
+        if (other.component === before) other.component = part.name;
+        if (other.components) other.components = other.components.map((name) => (name === before ? part.name : name));
+      }
     write(spec);
   });
   const optional = field.required ? [] : [make("span", { className: "caption fw-normal", textContent: " optional" })];
-  return make("div", {}, make("label", { className: "form-label", htmlFor: id }, field.label, ...optional), input);
+  const help = make("div", { className: "form-text", id: `${id}-help`, textContent: field.help });
+  if (field.help) input.setAttribute("aria-describedby", help.id);
+  return make("div", {}, make("label", { className: "form-label", htmlFor: id }, field.label, ...optional), input, ...(field.help ? [help] : []));
 }
 
 function moveButton(words, disabled, act) {
@@ -79,7 +111,8 @@ function card(spec, list, place) {
     moveButton("Remove", (list === "components" && spec.components.length === 1), change((parts) => parts.splice(place, 1))));
   const head = make("div", { className: "d-flex flex-wrap justify-content-between gap-2" }, make("strong", { textContent: schema.title }), buttons);
   const fields = make("div", { className: "part-fields" }, ...schema.fields.map((field) => fieldRow(spec, part, field, `part-${list}-${place}-${field.name}`)));
-  const box = make("section", { className: "part-card" }, head, make("p", { className: "caption mb-2", textContent: schema.help }), fields);
+  const help = make("p", { className: `caption mt-1 ${schema.fields.length ? "mb-2" : "mb-0"}`, textContent: schema.help });
+  const box = make("section", { className: "part-card" }, head, help, ...(schema.fields.length ? [fields] : []));
   box.setAttribute("aria-label", `${schema.title} ${place + 1}`);
   return box;
 }
@@ -91,8 +124,9 @@ function newPart(spec, list, schema) {
       const taken = spec.components.map((component) => component.name);
       part.name = [schema.type, ...taken.map((_, n) => `${schema.type}_${n + 2}`)].find((name) => !taken.includes(name));
     } else if (field.required) {
-      const names = { ...offered, component: spec.components.map((component) => component.name) }[field.kind];
-      part[field.name] = names?.[0] ?? "";
+      const own = spec.components.map((component) => component.name);
+      const names = { ...offered, component: own }[field.kind];
+      part[field.name] = { json: [], components: own }[field.kind] ?? names?.[0] ?? "";
     }
   }
   return part;
@@ -109,7 +143,12 @@ function adder(spec, list, label) {
     show();
   });
   select.setAttribute("aria-label", `Type of the new ${list === "components" ? "component" : "transform"}`);
-  return make("div", { className: "d-flex gap-2" }, select, add);
+  const help = make("p", { className: "caption mt-1 mb-0", id: `add-${list}-help` });
+  const describe = () => { help.textContent = schemaOf(list, select.value).help; };
+  select.setAttribute("aria-describedby", help.id);
+  select.addEventListener("change", describe);
+  describe();
+  return make("div", {}, make("div", { className: "d-flex gap-2" }, select, add), help);
 }
 
 function show() {

@@ -13,6 +13,8 @@ from apps.accounts.models import AuditEvent, Invitation, Membership, Project, Ro
 from apps.accounts.services import create_api_key, create_project, create_user
 from apps.core.errors import Conflict, DomainError, Forbidden, NotFound
 from apps.core.logs import Redactor
+from tests.api_calls import ApiCaller
+from tests.factories import make_member
 
 GOOD = "correct horse battery"
 
@@ -120,8 +122,16 @@ def test_a_token_is_no_word_of_a_log(project: Project, owner: User) -> None:
     assert token[13:] not in said and token[:12] in said
 
 
-def test_the_key_of_a_service_account_invites_no_owners(project: Project) -> None:
+def test_the_key_of_a_service_account_makes_no_owners(project: Project, owner: User) -> None:
     key = create_api_key(project=project, scopes=[Scope.ADMIN])[0]
-    with pytest.raises(Forbidden, match="invites no owners"):
+    with pytest.raises(Forbidden, match="Only a person may make someone an owner"):
         invite(project=project, role=Role.OWNER, by=key)
+    call = ApiCaller(project, Scope.ADMIN)
+    call("POST", "/members", {"email": "new@example.org", "role": "owner"})
+    assert call.status == 403 and not User.objects.filter(email="new@example.org").exists()
+    member = make_member(project, "member@example.org", Role.RESEARCHER)
+    call("PATCH", f"/members/{member.email}", {"role": "owner"})
+    assert call.status == 403 and Membership.objects.get(user=member).role == Role.RESEARCHER
+    own = create_api_key(project=project, scopes=[Scope.ADMIN], owner=owner)[0]
+    assert invite(project=project, role=Role.OWNER, by=own)[1].startswith("tsi_")
     assert invite(project=project, role=Role.ANNOTATOR, by=key)[1].startswith("tsi_")

@@ -317,6 +317,20 @@ def test_curves_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.slow
+def test_a_generated_reward_trains_as_well_as_the_hand_written_one() -> None:
+    found = run_quick("text2reward")["CartPole-v1"]
+    assert found["reached"] >= 0.95 and found["second_draft"] < found["generated"] / 2
+    assert [entry.partition(":")[0] for entry in found["found"]] == ["trial", "critic"]
+
+
+@pytest.mark.slow
+def test_reward_programs_in_the_sandbox_and_in_children() -> None:
+    found = run_quick("reward_programs")
+    assert set(found["sandbox_vs_child"]) == {"1", "100"}
+    assert all(ratio > 2 for ratio in found["sandbox_vs_child"].values())
+
+
+@pytest.mark.slow
 def test_monitors_see_and_do_not_cry_wolf() -> None:
     found = run_quick("monitors")
     assert found["quiet"]["looks"] == 168
@@ -374,3 +388,19 @@ def test_replicas_share_the_load_and_lose_nothing() -> None:
 def test_a_change_of_revision_loses_no_request(db: None) -> None:
     found = run_quick_process("standby")
     assert {phase["lost"] for phase in found["phases"].values()} == {0}
+
+
+@pytest.mark.slow
+def test_conditions() -> None:
+    """A principle that training never had is followed, its opposite too, and a reference tells right from wrong."""
+    found = run_quick("conditions")
+    linear = {name: measured["mean"] for name, measured in found["principles"]["linear"].items()}
+    assert linear["unseen"] > 0.95
+    assert linear["negated"] < 0.2
+    assert 0.35 < linear["irrelevant"] < 0.65
+    right = {name: measured["accuracy"]["mean"] for name, measured in found["references"].items()}
+    assert (
+        right["linear, reads it"]
+        > max(right[rule] for rule in ("quotes", "shared words", "answer_match")) + 0.05
+    )
+    assert 0.35 < right["linear"] < 0.65

@@ -35,7 +35,7 @@ def test_a_bulk_job_is_estimated_and_created(
     page.get_by_label("Work").select_option("score")
     page.get_by_label("Model").select_option("desk/quick@1")
     page.get_by_role("button", name="Estimate").click()
-    expect(page.get_by_role("status")).to_contain_text("not known yet")
+    expect(page.get_by_role("status").filter(has_text="Time of one worker")).to_contain_text("not known yet")
     tools.shoot(page, "bulk-job-create")
     page.get_by_role("button", name="Create bulk job").click()
     expect(page.get_by_role("button", name="Pause")).to_be_visible()

@@ -86,7 +86,7 @@ def test_an_owner_runs_the_house(
     expect(page.locator("#link")).to_contain_text("/link/tsl_")
     tools.shoot(page, "people")
     page.select_option("select[aria-label='Role of anna@example.org']", "researcher")
-    expect(page.get_by_role("status")).to_contain_text("is now researcher")
+    expect(page.locator(".alert-success")).to_contain_text("is now researcher")
     page.goto(f"{live_server.url}/p/desk/keys")
     tools.shoot(page, "keys-empty")
     page.get_by_label("request rewards from endpoints").check()
@@ -149,7 +149,7 @@ def test_without_a_script_the_forms_still_work(
     row = plain.get_by_role("row").filter(has_text="anna@example.org")
     row.get_by_role("combobox").select_option("reviewer")
     row.get_by_role("button", name="Change").click()
-    expect(plain.get_by_role("status")).to_contain_text("is now reviewer")
+    expect(plain.locator(".alert-success")).to_contain_text("is now reviewer")
 
 
 def test_the_health_page(

@@ -154,7 +154,7 @@ def test_the_circle_says_how_long_it_took(
         RetrainingCycle.objects.create(
             endpoint=endpoint, previous_model=model, stage=RetrainingCycle.Stage.TRAINING
         )
-    # By itself: the circle is looked at while it turns.
+    # Drawn while a cycle runs, without a reload.
     expect(page.get_by_text("From an annotation to a served reward")).to_be_visible(timeout=15_000)
     expect(page.get_by_role("status")).to_contain_text("reward: training")
     expect(page.get_by_role("img", name="Release: 900.0 s")).to_be_visible()

@@ -82,7 +82,7 @@ def test_an_app_and_what_a_project_asks(
     page.goto(f"{live_server.url}/p/desk/people")
     page.get_by_label("Every member needs a second factor").check()
     page.get_by_role("button", name="Save rules").click()
-    expect(page.get_by_role("status")).to_contain_text("The rules of signing in are changed")
+    expect(page.locator(".alert-success")).to_contain_text("The rules of signing in are changed")
     tools.shoot(page, "people-rules")
     anna, _ = services.create_user(email="anna@example.org", password=tools.password)
     services.set_member(project=project, user=anna, role=services.Role.ANNOTATOR, by=owner)

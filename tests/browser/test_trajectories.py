@@ -220,7 +220,7 @@ def test_the_viewer_without_a_script(
     [row] = bring(project, coder("1", steps=40))
     rose_at(page, live_server, tools, project, f"{row.pk}/")
     expect(page.locator(".step")).to_have_count(20)
-    page.get_by_role("link", name="Later steps").click()
+    page.get_by_role("link", name="Later steps").press("Enter")
     expect(page.locator(".step").first).to_have_attribute("data-step", "20")
     page.get_by_label("Comment", exact=True).fill("Without a script.")
     page.get_by_role("button", name="Comment", exact=True).click()
@@ -326,7 +326,9 @@ def test_runs_of_a_task_as_a_tree(page: Page, live_server: Any, tools: Any, proj
     rows = bring(project, coder("1"), *runs)
     base = rose_at(page, live_server, tools, project, f"{rows[0].pk}/")
     page.get_by_text("More like this").click()
-    page.get_by_role("link", name="Trajectory tree of this task").click()
+    page.get_by_role("link", name="Trajectory tree of this task").press(
+        "Enter"
+    )  # what is loaded below moves it
     expect(page.get_by_text("7 trajectories", exact=True)).to_be_visible()
     expect(page.locator(".branch-end")).to_have_count(7)
     page.get_by_role("link", name="Show outcomes").click()
@@ -334,6 +336,21 @@ def test_runs_of_a_task_as_a_tree(page: Page, live_server: Any, tools: Any, proj
     page.locator(".branch-step").nth(3).click()
     page.wait_for_url(re.compile(rf"{base}\d+/#t\d+-s\d+"))
     expect(page.locator(".step.is-current")).to_be_in_viewport()
+
+
+def test_the_risks_of_steps_are_drawn(page: Page, live_server: Any, tools: Any, project: Project) -> None:
+    count = 5 + 100  # agent steps
+    risks = {"leaves the <b>branch</b>": [0.0] * count, "data loss": [n / count for n in range(count)]}
+    [row] = bring(project, coder("1", steps=100) | {"metadata": {"risks": risks}})
+    rose_at(page, live_server, tools, project, f"{row.pk}/")
+    drawn = page.locator(".risk-map tr")
+    expect(drawn).to_have_count(2)
+    expect(drawn.filter(has_text="<b>branch</b>").locator("a")).to_have_count(60)
+    loss = drawn.filter(has_text="data loss")
+    expect(loss).to_contain_text("0.99")
+    tools.shoot(page, "trajectory-risks")
+    loss.locator("a").last.click()
+    expect(page.locator(".step.is-current")).to_have_attribute("data-step", str(row.step_count - 1))
 
 
 def test_a_long_one_is_scrolled_to_its_end(

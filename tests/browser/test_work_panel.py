@@ -103,7 +103,7 @@ def test_a_mistake_is_shown_at_its_question_until_it_is_answered(
     expect(error).to_be_hidden()
 
 
-def test_saved_with_a_way_back(
+def test_saved_and_undone(
     page: Page, live_server: Any, tools: Any, annotator: User, campaign: Campaign
 ) -> None:
     begin(page, live_server, tools, annotator, campaign)
@@ -116,12 +116,18 @@ def test_saved_with_a_way_back(
         expect(page.locator("#toasts")).to_contain_text("Saved.")
     expect(page.get_by_text("Item 3 of 6")).to_be_visible()
     expect(page.locator("#guidelines")).not_to_have_attribute("open", "")
-    page.locator("#toasts").get_by_role("link", name="Edit last").click()
+    page.locator("#toasts").get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Item 2 of 6")).to_be_visible()
     expect(page.get_by_role("radio", name="B is much better")).to_be_checked()
-    page.wait_for_load_state()
+    assert Annotation.objects.filter(is_surplus=True, withdrawn_at__isnull=False).count() == 1
     page.keyboard.press("1")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/work/")
-    assert sorted(Annotation.objects.values_list("revision", flat=True)) == [1, 1, 2]
-    newest = Preference.objects.get(annotation__revision=2)
-    assert newest.strength == 3
+    expect(page.get_by_text("Item 3 of 6")).to_be_visible()
+    page.keyboard.press("u")
+    expect(page.get_by_role("radio", name="A is much better")).to_be_checked()
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Item 3 of 6")).to_be_visible()
+    assert sorted(Annotation.objects.values_list("revision", flat=True)) == [1, 1, 2, 3]
+    counted = Preference.objects.filter(annotation__is_surplus=False).order_by("annotation")
+    assert [preference.strength for preference in counted] == [2, 2]

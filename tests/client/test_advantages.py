@@ -96,7 +96,7 @@ def test_stratified() -> None:
 @pytest.mark.parametrize(
     ("estimator", "group", "options", "message"),
     [
-        ("gae", [Rollout(1)], {}, "known are grpo, grpo_process, rloo, gigpo, stratified"),
+        ("gae", [Rollout(1)], {}, "known are grpo, dr_grpo, dapo, rloo"),
         ("gigpo", [Rollout(1, (1,))], {}, "has no states"),
         ("gigpo", [Rollout(1, (1, 2), ("a",))], {}, "1 states for 2 steps"),
         ("grpo_process", [Rollout(1)], {}, "has no steps"),

@@ -16,6 +16,8 @@ from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
 from apps.datasets.models import DatasetVersion
 from apps.datasets.version_builder import build_dataset_version
+from apps.lifecycle.archive_jobs import build_project_export
+from apps.lifecycle.models import ProjectExport
 from apps.training import runner
 from apps.training.models import TrainingRun
 
@@ -53,6 +55,13 @@ def with_async(live_server: Any, project: Project, key: str) -> Callable[..., An
     return run
 
 
+_JOBS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (DatasetVersion, build_dataset_version),
+    (TrainingRun, runner.execute),
+    (ProjectExport, build_project_export),
+)
+
+
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch, own_home: Any) -> Iterator[None]:
     """What workers do, in a thread; a training ends immediately."""
@@ -61,7 +70,7 @@ def workers(monkeypatch: pytest.MonkeyPatch, own_home: Any) -> Iterator[None]:
 
     def work() -> None:
         while not stop.wait(0.02):
-            for model, execute in ((DatasetVersion, build_dataset_version), (TrainingRun, runner.execute)):
+            for model, execute in _JOBS:
                 if (job := job_queue.claim_next(model)) is not None:
                     with suppress(DomainError):
                         execute(job)

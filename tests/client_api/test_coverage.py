@@ -40,7 +40,12 @@ SAMPLES: dict[str, Any] = {
     "criteria": [{"name": "polite"}],
     "options": {"pairwise": {}},
     "trajectory": 1,
-    "spec": {"components": [], "transforms": [], "policy_template": "chatml"},  # passed on as it is
+    "spec": {
+        "components": [],
+        "transforms": [],
+        "policy_template": "chatml",
+        "group_size": 8,
+    },  # passed on as it is
     "share": 0.5,
     "shares": (0.8, 0.1, 0.1),
     "since": "2026-01-31T12:00:00Z",

@@ -1,6 +1,8 @@
 """People, rubrics, campaigns, items, metrics, alerts and samples: the calls of a project that are not training's."""
 
+from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from touchstone_client import Client, JobFailed, Refused
@@ -124,3 +126,13 @@ def test_notifications_are_those_of_who_owns_the_key(client: Client, project: Pr
     assert client.notifications.mark_read([newest]) == 1
     assert [each.id for each in client.notifications.list(unread=True)] == [first.id]
     assert client.notifications.mark_read() == 1
+
+
+def test_an_archive_is_exported_and_downloaded(client: Client, workers: None, tmp_path: Path) -> None:
+    client.trajectories.import_file(CHATS)
+    export = client.exports.wait(client.exports.start(), timeout=60)
+    assert export.available and export.contents["trajectories"] == len(CHATS)
+    assert client.exports.get(export).size == export.size
+    client.exports.file(export).download(tmp_path / "project.zip")
+    assert "manifest.json" in ZipFile(tmp_path / "project.zip").namelist()
+    assert [each.id for each in client.exports.list()] == [export.id]

@@ -21,7 +21,7 @@ from apps.accounts.services import create_api_key
 from apps.datasets.models import Export
 from apps.rewards.models import Endpoint
 from tests.config.tables import CALLS, HERS, PAGES, body_for
-from tests.config.test_access import World, filled, make_world
+from tests.config.world import World, filled, make_world
 
 MARK = "xyzzy-of-the-other"
 # Texts of each project's own. A column that is JSON gets a document with the mark in it.
@@ -44,6 +44,10 @@ TEXTS: list[tuple[str, str]] = [
     ("bulk.BulkJob", "error"),
     ("questions.TrajectoryQuestion", "text"),
     ("questions.QuestionAnswer", "explanation"),
+    ("reward_programs.RewardProgramVersion", "code"),
+    ("reward_programs.RewardProgramJob", "error"),
+    ("reward_studies.RewardStudy", "error"),
+    ("subgoals.SubgoalProposal", "error"),
     ("connectors.Connector", "address"),
     ("connectors.ConnectorRun", "error"),
     ("accounts.Invitation", "email"),

@@ -38,8 +38,8 @@ from apps.trajectories.models import Attachment, Import, Trajectory
 from apps.trajectories.services import import_trajectories
 from apps.trajectories.uploads import keep_upload
 from tests.config.tables import CALLS, HERS, PAGES
-from tests.config.test_access import World, filled, make_world
 from tests.config.test_isolation import whole
+from tests.config.world import World, filled, make_world
 from tests.core.test_model_folders import model_in
 from tests.datasets.feedback import freeze, import_pairs, pair
 from tests.trajectories.conftest import lines
@@ -138,20 +138,22 @@ def test_a_project_is_answered_the_same_beside_another(
     Import.objects.filter(project=other.project).update(created_at=timezone.now() - timedelta(hours=1))
     caplog.clear()
     caplog.set_level(logging.INFO)
-    beside = {path: CHANGING.sub("", text) for path, text in answers(desk, key)}
+    next_to = {path: CHANGING.sub("", text) for path, text in answers(desk, key)}
     # The trail has what was asked the first time; that workers are behind, and a job's place in their queue, concerns
     # everyone.
     told_apart = ("/audit", "/health", "/activity/", "/imports/<int:pk>/", "/deletions/<int:pk>/")
-    assert [path for path in alone if alone[path] != beside[path] and not path.endswith(told_apart)] == []
-    assert "needs attention; run `doctor` for details" in beside["owner p/<slug:slug>/health"]
-    assert "1 import" not in beside["owner p/<slug:slug>/health"]
-    everything = "".join(beside.values()) + caplog.text
+    assert [path for path in alone if alone[path] != next_to[path] and not path.endswith(told_apart)] == []
+    owner = Client()
+    owner.force_login(desk.people["owner"])
+    health = whole(owner.get(f"/p/{desk.project.slug}/health?checks"))
+    assert "needs attention; run `doctor` for details" in health and "1 import" not in health
+    everything = "".join(next_to.values()) + health + caplog.text
     assert (
         THEIRS not in everything
         and "elsewhere.example" not in everything
         and "/p/elsewhere" not in everything
     )
-    assert sum(OURS in text for text in beside.values()) > 5, "else nothing was looked at"
+    assert sum(OURS in text for text in next_to.values()) > 5, "else nothing was looked at"
 
 
 def stored(project: Project) -> dict[str, str]:

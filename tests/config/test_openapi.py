@@ -22,8 +22,9 @@ from apps.config.api import api, write_scopes_table
 from apps.config.openapi import scopes_of, scopes_table
 from apps.core.http.problem_schema import PROBLEM_TYPE
 from apps.rewards import routes
+from tests.config.routes import url_patterns
 from tests.config.tables import CALLS, NOTHING_THERE, WEB_FOR_ANYBODY
-from tests.config.test_access import World, _patterns, make_world
+from tests.config.world import World, make_world
 from tests.worlds import home_settings, rows_of_a_module
 
 Json = dict[str, Any]
@@ -53,7 +54,7 @@ def operations(document: Json) -> Iterator[tuple[str, str, Json]]:
 
 
 def test_every_path_is_described(document: Json) -> None:
-    django = {"/" + path for path, _ in _patterns(get_resolver()) if path.startswith(("api/", "v1/"))}
+    django = {"/" + path for path, _ in url_patterns(get_resolver()) if path.startswith(("api/", "v1/"))}
     django = {_as_described(path) for path in django - {f"/{path}" for path in NOTHING_THERE}}
     web = {path for path in WEB_FOR_ANYBODY if path.endswith("z")}
     served = django | web | {route.path for route in routes.PUBLIC}
@@ -253,6 +254,7 @@ def names_in(world: World) -> dict[str, dict[str, str]]:
             "trajectories",
             "views",
             "invitations",
+            "exports",
             "judge-runs",
             "inductions",
             "runs",
@@ -261,6 +263,11 @@ def names_in(world: World) -> dict[str, dict[str, str]]:
             "bulk-jobs",
             "questions",
             "clusterings",
+            "reward-programs",
+            "reward-program-jobs",
+            "reward-studies",
+            "subgoals",
+            "subgoal-proposals",
             "samples",
             "alerts",
             "webhooks",

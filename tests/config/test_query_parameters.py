@@ -6,7 +6,7 @@ from apps.accounts.models import Project
 from apps.core.http.parameter_names import nearest_name, unknown_parameter_message
 from apps.core.http.query_parameters import query_parameters
 from tests.api_calls import ApiCaller
-from tests.config.test_access import api_operations
+from tests.config.routes import api_operations
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,9 @@ from apps.accounts.services import create_api_key
 from apps.core.errors import DomainError
 from apps.core.http.api import decode_cursor, encode_cursor
 from apps.core.http.query_parameters import query_parameters
+from tests.config.routes import api_operations
 from tests.config.tables import CALLS, PAGES, body_for
-from tests.config.test_access import World, api_operations, filled, make_world
+from tests.config.world import World, filled, make_world
 
 ROOT = Path(__file__).parents[2]
 HUGE = "99999999999999999999999"

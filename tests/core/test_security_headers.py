@@ -1,6 +1,8 @@
 """Every answer has the headers that browsers protect by, whoever gives it."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,8 @@ EXPECTED = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+
+TEMPLATES = Path(__file__).parents[2] / "templates"
 
 
 @pytest.fixture
@@ -105,3 +109,16 @@ def _is_protected(answer: Any, *, is_static: bool = False) -> None:
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert "unsafe" not in headers["content-security-policy"]
     assert ("no-cache" if is_static else "no-store") in headers["cache-control"]
+
+
+def test_no_template_has_an_inline_style_or_handler_which_the_policy_blocks() -> None:
+    """Browsers drop them without a word to whoever looks at the page; styles are classes, handlers are modules."""
+    blocked = re.compile(r"""<[a-z][^>]*\s(?:style|on[a-z]+)=["']""")
+    found = [
+        f"{path.relative_to(TEMPLATES)}: {match[0][-40:]}"
+        for path in sorted(TEMPLATES.rglob("*.html"))
+        for match in blocked.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+    assert blocked.search('<p class="mb-0" style="color: red">')
+    assert blocked.search("<button onclick='go()'>")

@@ -172,14 +172,15 @@ def test_annotators_and_strangers(judged: Project, annotator: User, outsider: Us
 
 @pytest.mark.django_db(transaction=True)
 def test_splits_are_previewed_before_anything_is_frozen(judged: Project, researcher_client: Client) -> None:
-    page = researcher_client.get(url("dataset-version-create"))
+    form = {"name": "first", "seed": 0, "preview": "1"}
+    page = researcher_client.post(url("dataset-version-create"), form)
     preview = page.context["preview"]
     assert [split.name for split in preview.splits] == ["train", "validation", "test"]
     assert sum(split.tasks for split in preview.splits) == 12
     assert (
         "too few for a conclusion" in page.content.decode() and "Train with 5 folds" in page.content.decode()
     )
-    form = {"name": "first", "seed": 0, "test_share": 50, "preview": "1"}
+    form["test_share"] = 50
     preview = researcher_client.post(url("dataset-version-create"), form).context["preview"]
     assert not DatasetVersion.objects.exists()
     researcher_client.post(url("dataset-version-create"), {"name": "third", "seed": 0, "test_share": 50})
@@ -193,11 +194,35 @@ def test_the_share_of_test_tasks_is_large_enough_where_it_can_be(
     project: Project, researcher_client: Client
 ) -> None:
     import_pairs(project, [pair(f"task-{n}") for n in range(60)])
-    page = researcher_client.get(url("dataset-version-create"))
-    percent, preview = page.context["form"]["test_share"].value(), page.context["preview"]
-    assert percent > 10
+    form = {"name": "first", "seed": 0, "preview": "1"}
+    page = researcher_client.post(url("dataset-version-create"), form)
+    preview = page.context["preview"]
+    assert preview.test_percent > 10
     assert preview.test_tasks >= 10
-    assert "too few for a conclusion" not in page.content.decode()
-    form = {"name": "first", "seed": 0, "test_share": percent, "preview": "1"}
-    sent = researcher_client.post(url("dataset-version-create"), form).context["preview"]
-    assert sent == preview
+    text = page.content.decode()
+    assert f"Test share: {preview.test_percent} %" in text and "too few for a conclusion" not in text
+    del form["preview"]
+    researcher_client.post(url("dataset-version-create"), form)
+    advance_dataset_versions()
+    assert DatasetVersion.objects.get().tasks == {split.name: split.tasks for split in preview.splits}
+
+
+def test_the_form_does_not_wait_for_its_preview(
+    project: Project, researcher_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_pairs(project, [pair("task-1")])
+    with monkeypatch.context() as patched:
+        patched.setattr("apps.datasets.views.preview_split", None)
+        page = researcher_client.get(url("dataset-version-create"))
+    text = page.content.decode()
+    assert "Counting tasks and records" in text and 'hx-trigger="load, click"' in text
+    headers = {"HX-Request": "true"}
+    form = {"name": "first", "seed": 0, "preview": "1"}
+    part = researcher_client.post(url("dataset-version-create"), form, headers=headers)
+    assert part.status_code == 200 and "Test share: 10 %" in part.content.decode()
+    wrong = researcher_client.post(
+        url("dataset-version-create"), form | {"filter": "agnet=desk"}, headers=headers
+    )
+    assert wrong.status_code == 200 and "No preview. " in wrong.content.decode()
+    assert "load, click" not in wrong.content.decode()
+    assert researcher_client.post(url("dataset-version-create"), form | {"seed": -1}).status_code == 422

@@ -64,6 +64,7 @@ def test_once_around(live_server: Any, workers: None) -> None:
     assert turned.retrain() == "desk/desk@2"
     endpoint = Endpoint.objects.get()
     assert endpoint.active is not None and endpoint.active.spec["components"][0]["model"] == "desk/desk@2"
+    assert "hidden reward" in endpoint.active.reason  # which a check that fails asks for
     dataset_version = DatasetVersion.objects.order_by("version").first()
     assert dataset_version is not None and dataset_version.records == {"pairwise": 4 * PAIRS}
     assert all(name.startswith("sim-") for name in dataset_version.annotators)

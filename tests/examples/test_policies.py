@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key, create_project
 from apps.rewards.models import ScoreRollup
 from apps.rewards.services import deploy
-from docs.examples import best_of_n, gigpo
+from docs.examples import gigpo, ppo, search
 from tests.rewards.conftest import make_model, running_service, serves, wait_until
 from tests.workers.engine.fakes import FakeModel
 
@@ -72,10 +73,51 @@ def test_trl_learns_what_is_paid(client: RewardClient) -> None:
     wait_until(counted, 30)
 
 
-def test_the_best_of_more_is_paid_better(client: RewardClient) -> None:
-    tries = (1, 4, 8)
-    plain = best_of_n.best_of_n(client, seed=0, tries=tries)
-    mended = best_of_n.refine(client, seed=0, tries=tries)
-    assert len(plain) == len(mended) == 3
-    # What is paid is letters: long replies, which are no ruder than short ones, and better than none.
-    assert plain[-1] > plain[0] and mended[-1] > mended[0]
+@pytest.mark.parametrize("by", ["steps", "trajectories"])
+def test_ppo_learns_what_is_paid(client: RewardClient, by: ppo.By) -> None:
+    curve = ppo.train(client, seed=0, by=by, steps=8)
+    assert len(curve.given) == len(curve.true) == 8
+    first, last = statistics.mean(curve.given[:2]), statistics.mean(curve.given[-2:])
+    assert last > first + 0.1, (first, last)
+
+
+@pytest.mark.filterwarnings("ignore")  # TRL and transformers, about each other
+def test_rloo_learns_what_is_paid(client: RewardClient) -> None:
+    from docs.examples import grpo
+
+    curve = grpo.train(client, seed=0, rounds=1, steps=30, trainer="rloo")
+    assert len(curve.given) == 30
+    first, last = statistics.mean(curve.given[:5]), statistics.mean(curve.given[-5:])
+    assert last > first + 0.04, (first, last)
+
+
+@pytest.mark.filterwarnings("ignore")  # TRL and transformers, about each other
+def test_a_policy_with_tools_learns_what_is_paid(
+    client: RewardClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from docs.examples import grpo_tools, tool_desk
+
+    monkeypatch.setattr(tool_desk, "_SHOWN", 60)
+    seen: list[list[dict[str, Any]]] = []
+    score = client.score
+
+    def recorded(items: Any, **options: Any) -> Any:
+        seen.extend(item["messages"] for item in items)
+        return score(items, **options)
+
+    monkeypatch.setattr(client, "score", recorded)
+    curve = grpo_tools.train(client, seed=0, steps=10)
+    assert len(curve.given) == 10
+    first, last = statistics.mean(curve.given[:3]), statistics.mean(curve.given[-3:])
+    assert last > first + 0.03, (first, last)
+    with_results = [messages for messages in seen if any(each["role"] == "tool" for each in messages)]
+    assert len(with_results) > len(seen) / 4  # conversations of several turns
+
+
+def test_every_search_finds_what_is_paid_better_with_more_tries(client: RewardClient) -> None:
+    """What is paid is letters: long replies."""
+    score = search.endpoint_score(client)
+    for method in search.METHODS:
+        found = search.searched(score, method, seed=0, budgets=(4, 12))
+        assert found[12].paid > found[4].paid, method
+    assert score.scored <= 12 * len(search.TASKS) * len(search.METHODS)

@@ -1,6 +1,6 @@
 """One installation with everything embedded, through faults at chosen moments, and out of its backup.
 
-In this order and on one worker of xdist, since starting one takes longer than most of these. `test_random.py` has
+In this order and on one worker, since starting one takes longer than most of these. `test_random.py` has
 faults at random. The backup, which starts a second installation, is among the long tests; tests/core/test_backup.py
 restores a smaller one.
 """

@@ -40,7 +40,7 @@ from apps.trajectories.models import SavedView, Trajectory, TrajectoryComment
 from apps.trajectories.services import import_trajectories, set_masking
 from tests.annotation.feedback.test_out import PAIR
 from tests.annotation.feedback.test_round_trips import RECORDS, given, load
-from tests.config.test_access import make_world
+from tests.config.world import make_world
 from tests.datasets.feedback import freeze
 from tests.factories import make_member, signed_in
 
@@ -286,6 +286,8 @@ def test_an_archive_becomes_the_same_project_elsewhere(project: Project, owner: 
     counts = write_project(project, archive)
     assert (counts["items"], counts["comments"], counts["views"], counts["views_left_out"]) == (1, 1, 1, 1)
     assert counts["questions_left_out"] == 1
+    assert counts["subgoals_left_out"] == 0
+    assert counts["reward_programs_left_out"] == counts["reward_studies_left_out"] == 0
     assert counts["trajectories"] == Trajectory.objects.filter(project=project).count()
     moved, found = read_project(archive, owner=owner, slug="moved")
     assert (found["trajectories"], found["datasets"]) == (counts["trajectories"], 1)

@@ -1,10 +1,14 @@
 """Metrics and inductions over the JSON API."""
 
-from apps.accounts.models import Project
+import pytest
+
+from apps.accounts.models import Project, Role
+from apps.core.errors import Forbidden
 from apps.metrics.models import Induction
 from apps.metrics.selectors import induction_report
 from apps.metrics.services import accept_metric, start_induction
 from tests.api_calls import ApiCaller
+from tests.factories import make_member
 
 
 def test_an_induction_is_queued_once(commented: Project) -> None:
@@ -45,7 +49,9 @@ def test_an_induction_has_its_metrics(induced: Induction) -> None:
 def test_metrics_in_use_are_listed(induced: Induction) -> None:
     call = ApiCaller(induced.project)
     first, second = induced.metrics.all()
-    accept_metric(metric=first, by=None)
+    with pytest.raises(Forbidden, match="Only a person may accept a metric"):
+        accept_metric(metric=first, by=None)
+    accept_metric(metric=first, by=make_member(induced.project, "a@example.org", Role.RESEARCHER))
     rows = call.all_pages("/metrics", 1)
     assert [(row["id"], row["state"], row["criterion"]) for row in rows] == [
         (second.pk, "proposed", None),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apps.accounts import leaving
-from apps.accounts.models import Project, User
+from apps.accounts.models import Project, Role, User
 from apps.annotation import services as annotation
 from apps.annotation.models import Annotation, Annotator, Assignment, Comment, CriterionScore, StepLabelSet
 from apps.core.jobs.job_queue import claim_next
@@ -76,8 +76,9 @@ def _use_everywhere(project: Project) -> RewardModel:
     Metric.objects.filter(pk=metrics[1].pk).update(
         name="zyxtone, polite", definition="As in “Zyxtone.”, say."
     )
+    researcher = make_member(project, "accepts@example.org", Role.RESEARCHER)
     for metric in Metric.objects.filter(induction=induction):
-        accept_metric(metric=metric, by=None)
+        accept_metric(metric=metric, by=researcher)
     MetricVerdict.objects.filter(metric=metrics[0]).update(
         reason="It says: Zyxcomment: the order was looked up too late."
     )

@@ -165,7 +165,7 @@ def test_a_better_model_than_the_served_one_is_named_with_its_difference(project
     [note] = better_models(project)
     # 0.2 minus and plus the root of 0.07² + 0.08²
     assert note.text == (
-        "first@3 is better than first@1, which reward serves, by 20.0 % [9.4 %, 30.6 %] "
+        "first@3 is better than first@1, which reward serves, by 20.0 points [9.4, 30.6] "
         "(held-out comparisons, n = 120)."
     )
     assert note.url == "/p/desk/endpoints/deploy/?model=desk/first@3&endpoint=reward"
@@ -179,7 +179,7 @@ def test_a_difference_that_may_be_chance_is_called_so_and_few_tasks_show_nothing
     trained(dataset_version, 3, 0.62, [0.54, 0.70])
     [note] = better_models(project)
     assert note.text.endswith(
-        "by 2.0 % [−9.3 %, 13.3 %] (held-out comparisons, n = 120); the difference may be chance."
+        "by 2.0 points [−9.3, 13.3] (held-out comparisons, n = 120); the difference may be chance."
     )
 
 

@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 from touchstone_client import Rollout, advantages
 
+from apps.rewards.services import put_spec
+from tests.rewards.conftest import serves, wait_until
+
 PROMPT = {"role": "user", "content": "Where is it?"}
 
 
@@ -45,6 +48,30 @@ def test_scored_and_unscored_in_one_group(http, endpoint) -> None:
     ((given, found),) = reply["groups"]
     assert given["advantage"] == pytest.approx((0.5 - known["reward"]) / 2)
     assert (len(given["steps"]), found["reward"]) == (2, known["reward"])
+
+
+def test_the_roll_outs_of_a_group_are_one_for_an_endpoint_that_compares_groups(
+    http, endpoint, service, project
+) -> None:
+    """Risk with k 1: both lose the square of half of their difference. Their prompts have no `group`."""
+    items = [said("aa"), said("zz")]
+    plain = [result["reward"] for result in rewards(http, endpoint, *items)]
+    revision = project.endpoints.get(name=endpoint).active
+    spec = revision.spec | {"transforms": [{"type": "risk", "k": 1.0}], "group_size": 2}
+    put_spec(project=project, endpoint_name=endpoint, spec=spec, by=None)
+    wait_until(lambda: serves(service, endpoint, 2))
+    (group,) = post(http, endpoint, groups=[items]).json()["groups"]
+    lost = ((plain[0] - plain[1]) / 2) ** 2
+    assert [entry["reward"] for entry in group] == pytest.approx([reward - lost for reward in plain])
+    named = [item | {"group": "g"} for item in items]
+    assert [found["reward"] for found in rewards(http, endpoint, *named)] == pytest.approx(
+        [reward - lost for reward in plain]
+    )
+    split = scored(http, endpoint, named[0])
+    assert (split.status_code, split.json()["pointer"]) == (422, "/inputs/0/group")
+    assert "send all inputs of a group in one request" in split.json()["detail"]
+    unnamed = scored(http, endpoint, items[0])
+    assert (unnamed.status_code, unnamed.json()["pointer"]) == (422, "/inputs/0/group")
 
 
 def test_gigpo_knows_what_the_agent_saw(http, endpoint) -> None:
@@ -146,3 +173,97 @@ def test_steps_of_a_value_learnt_from_comparisons_are_refused_and_flagged(
     assert rewards(http, endpoint, items[0])[0]["flags"] == ["steps:uncalibrated"]
     assert scored(http, endpoint, items[0], steps=False).json()["results"][0]["flags"] == []
     assert rewards(http, endpoint, said("aa"))[0]["flags"] == []  # one step is the whole
+
+
+def test_what_a_trainer_knows_of_a_roll_out_reaches_its_estimator(http, endpoint) -> None:
+    """With step rewards of their own, and with those of the endpoint."""
+    own = [
+        {
+            "reward": 1,
+            "steps": [0.5, 0.5],
+            "entropies": [0.1, 0.9],
+            "logprobs": [-2, -1],
+            "values": [[0.1, 0.2], [0]],
+        }
+        | {"segment": ["a", "b"], "agent": ["main", "sub"], "instruction": ["short"] * 2}
+        | {"pair": "first", "twin": twin, "answer": "7"}
+        for twin in ("p", "q")
+    ]
+    rollouts = [
+        Rollout(
+            1,
+            (0.5, 0.5),
+            entropies=(0.1, 0.9),
+            logprobs=(-2, -1),
+            segment=("a", "b"),
+            agent=("main", "sub"),
+            instruction=("short",) * 2,
+            values=((0.1, 0.2), (0,)),
+            pair="first",
+            twin=twin,
+            answer="7",
+        )
+        for twin in ("p", "q")
+    ]
+    asked = (
+        "empg",
+        "entropy_shares",
+        "igpo",
+        "segments",
+        "m_grpo",
+        "poad",
+        "by_instruction",
+        "pair_gain",
+        "co_reward",
+    )
+    for estimator in asked:
+        reply = post(http, endpoint, groups=[own], estimator=estimator).json()
+        for one, theirs in zip(reply["groups"][0], advantages([rollouts], estimator)[0], strict=True):
+            assert one["steps"] == pytest.approx(theirs.steps), estimator
+            assert one.get("tokens", []) == [pytest.approx(row) for row in theirs.tokens]
+        assert reply["signals"] == [{"success": 1.0, "has_signal": False}]
+        assert reply["instructions"] == {"short": 1.0}
+    items = [
+        said("aa", "b") | {"agent": ["main", "sub"], "entropies": [1, 0]},
+        said("c", "dd") | {"agent": ["m", "n"]},
+    ]
+    found = post(http, endpoint, groups=[items], estimator="m_grpo", options={"scale": False}).json()
+    assert [len(one["steps"]) for one in found["groups"][0]] == [2, 2]
+    reply = post(http, endpoint, groups=[items], estimator="empg")
+    assert (reply.status_code, reply.json()["pointer"]) == (422, "/groups")
+    assert "roll-out 1 has no entropies" in reply.json()["detail"]
+
+
+def test_what_is_wrong_with_a_step_is_said_where(http, endpoint) -> None:
+    good = {"reward": 1, "steps": [1]}
+    for wrong, pointer in (
+        ({"entropies": ["a"]}, "/groups/0/0/entropies/0"),
+        ({"logprobs": 1}, "/groups/0/0/logprobs"),
+        ({"segment": [1]}, "/groups/0/0/segment/0"),
+        ({"agent": "main"}, "/groups/0/0/agent"),
+        ({"instruction": [None]}, "/groups/0/0/instruction/0"),
+        ({"values": [[0.5, None]]}, "/groups/0/0/values/0/1"),
+        ({"values": [0.5]}, "/groups/0/0/values/0"),
+        ({"answer": 7}, "/groups/0/0/answer"),
+    ):
+        for entry in (good | wrong, {"text": "a"} | wrong):
+            reply = post(http, endpoint, groups=[[entry]])
+            assert (reply.status_code, reply.json().get("pointer")) == (422, pointer), (wrong, reply.text)
+    for estimator, options, pointer in (
+        ("srgpo", {"size": 1}, "/options/size"),
+        ("srgpo", {"seed": 0.5}, "/options/seed"),
+        ("dapo", {"success": None}, "/options/success"),
+    ):
+        reply = post(http, endpoint, groups=[[good]], estimator=estimator, options=options)
+        assert (reply.status_code, reply.json().get("pointer")) == (422, pointer), reply.text
+    assert post(http, endpoint, groups=[[good]], estimator="srgpo", options={"size": 2}).status_code == 200
+
+
+def test_groups_without_a_signal_are_named(http, endpoint) -> None:
+    groups = [[{"reward": 1}, {"reward": 0}], [{"reward": 0}, {"reward": 0}]]
+    reply = post(http, endpoint, groups=groups, estimator="dapo").json()
+    assert reply["signals"] == [
+        {"success": 0.5, "has_signal": True},
+        {"success": 0.0, "has_signal": False},
+    ]
+    assert "instructions" not in reply

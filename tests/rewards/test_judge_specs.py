@@ -60,7 +60,11 @@ def test_a_revision_holds_its_judges(admin, desk, inspector) -> None:
     reply = put(admin, PART, PART | {"name": "care", "criterion": "Care"})
     assert reply.status_code == 200, reply.content
     assert list(RevisionJudge.objects.values_list("judge", flat=True)) == [inspector.pk]
-    assert reply.json()["spec"]["components"][0] == PART | {"weight": 1.0, "timeout_seconds": 60.0}
+    assert reply.json()["spec"]["components"][0] == PART | {
+        "weight": 1.0,
+        "timeout_seconds": 60.0,
+        "each_turn": False,
+    }
 
 
 @pytest.mark.django_db(transaction=True)

@@ -46,7 +46,7 @@ from workers.llm import LLMServer
 from workers.llm.client import LLMClient
 from workers.llm.completions import Completion, Wanted
 from workers.schema import Task, Trajectory, from_messages, parse_item
-from workers.schema.endpoints import JudgePart
+from workers.schema.components import JudgePart
 
 pytestmark = pytest.mark.ml
 

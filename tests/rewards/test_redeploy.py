@@ -14,7 +14,9 @@ from apps.rewards.selectors import spec_of
 from apps.rewards.services import ReleaseOptions, deploy, keep_samples, put_spec, switch_off
 from apps.rewards.specs import spec_with_model
 from apps.training.models import RewardModel
-from workers.schema.endpoints import EndpointSpec, Gate, JudgePart, Pattern, RewardModelPart, StepPenalty
+from workers.schema.components import JudgePart, Pattern, RewardModelPart, StepPenalty
+from workers.schema.endpoints import EndpointSpec
+from workers.schema.transforms import Gate
 
 pytestmark = pytest.mark.django_db
 SPEC: dict[str, Any] = {
@@ -27,8 +29,10 @@ SPEC: dict[str, Any] = {
     "transforms": [
         {"type": "squash", "scale": 3.0},
         {"type": "gate", "component": "shape", "at_least": 0.4, "otherwise": -2.0},
+        {"type": "risk", "k": 0.25},
     ],
     "policy_template": "qwen3",
+    "group_size": 8,
 }
 
 
@@ -81,6 +85,16 @@ def test_transforms_that_are_given_replace_those_of_the_active_revision(project,
     )
     assert revision.spec["transforms"] == [{"type": "normalise"}, {"type": "clip", "eta": 0.5}]
     assert revision.spec["policy_template"] == "qwen3"
+    assert "group_size" not in revision.spec  # nothing compares the inputs of a group now
+
+
+def test_transforms_of_groups_keep_the_size_of_a_group(project, settings) -> None:
+    composed(project, settings)
+    transforms: list[dict[str, Any]] = [{"type": "cvar", "alpha": 0.5}]
+    revision = deploy(
+        model=model(project, "m", 2), endpoint_name="e", project=project, by=None, transforms=transforms
+    )
+    assert revision.spec["group_size"] == 8
 
 
 def test_a_spec_keeps_the_policy_template_unless_it_is_given(project, settings) -> None:
@@ -131,7 +145,7 @@ def test_a_component_of_another_type_keeps_its_name() -> None:
         ("main", "desk/other@1"),
         ("helpful", None),
     ]
-    assert found.gates == {"helpful"}
+    assert found.components_read == {"helpful"}
 
 
 def test_a_release_needs_another_revision(project: Project, settings: Any, researcher_client: Client) -> None:

@@ -285,3 +285,27 @@ def test_the_replicas_that_a_load_needs() -> None:
     """2,100 tokens/s at 70 % of 1,000 are three replicas; 2,800 that wait, to be done within 2 s, are two more."""
     assert replicas_needed(arrival=2100, queued=0, capacity=1000) == pytest.approx(3)
     assert replicas_needed(arrival=2100, queued=2800, capacity=1000) == pytest.approx(5)
+
+
+def test_the_log_has_a_failure_once_and_the_return(
+    servers: list[PoolingProcess], pool: ServerPool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While a replica is away it is tried again and again, and every trial fails in the same way."""
+    caplog.set_level("INFO", logger=pools.__name__)
+    ask = pool.connect(probe())
+    away = servers[0].address
+
+    def logged() -> list[str]:
+        return [message for message in caplog.messages if away in message or "127.0.0.1:" in message]
+
+    servers[0].kill()
+    wait_until(lambda: pool.states()[0].errors >= 4)
+    (failure,) = logged()
+    assert failure.startswith(
+        f"the replica {away} of the server gpu failed: it does not respond (ConnectError"
+    )
+    servers[0].start()
+    wait_until(lambda: states(pool)[0] == "serving")
+    assert ask_many(ask, 1)[0] == 0
+    assert [message for message in logged() if message.endswith("is back")] == logged()[-1:]
+    assert len(logged()) == 2

@@ -4,6 +4,7 @@ import asyncio
 import time
 from typing import Any
 
+import msgspec
 import pytest
 
 from apps.rewards.serving import verifiers as module
@@ -12,9 +13,9 @@ from apps.rewards.serving.thread_pools import MOST_IDLE, OwnerPools
 from apps.rewards.serving.verifiers import Verifiers, ask
 from tests.core import hostile_server
 from tests.core.hostile_server import ANSWERS, DOCUMENTS, SLOW, whole
-from workers.engine import Overloaded
+from workers.engine import Overloaded, VerifierScore
 from workers.schema import parse_item
-from workers.schema.endpoints import Verifier
+from workers.schema.components import Verifier
 
 ITEMS = [parse_item({"text": "a"})]
 
@@ -61,7 +62,7 @@ def test_verifiers_that_hang_hold_up_no_other_project(monkeypatch: pytest.Monkey
         ]
         await asyncio.sleep(0.1)
         began = time.monotonic()
-        assert await verifiers.verifier("alpha")(verifier_at(quick), ITEMS) == [1.0]
+        assert await verifiers.verifier("alpha")(verifier_at(quick), ITEMS) == [VerifierScore(1.0)]
         seconds = time.monotonic() - began
         assert not any(task.done() for task in hanging)
         for task in hanging:
@@ -97,3 +98,29 @@ def test_pools_of_deleted_owners_leave_no_threads() -> None:
         assert pools.get(-1) is busy, "what is waited for stays"
     assert len(pools) <= MOST_IDLE + 2
     pools.close()
+
+
+TURNS = parse_item(
+    {"messages": [{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}]}
+)
+
+
+@pytest.mark.parametrize("steps", [None, [None], [[0.25, 0.75]]])
+def test_a_verifier_may_answer_steps(steps: Any) -> None:
+    reply = {"rewards": [1.0]} | ({} if steps is None else {"steps": steps})
+    with hostile_server.serving(whole(msgspec.json.encode(reply))) as url:
+        (verdict,) = ask(verifier_at(url), [TURNS])
+    expected = (0.25, 0.75) if steps and steps[0] else (0.0, 1.0)
+    assert verdict.score(2).raw == 1.0
+    assert verdict.score(2).step_rewards == expected
+
+
+@pytest.mark.parametrize("steps", [[], [[1.0]], [[0.5, 0.4]], [[0.5, "x"]]])
+def test_steps_that_do_not_fit_are_an_error(steps: Any) -> None:
+    reply = msgspec.json.encode({"rewards": [1.0], "steps": steps})
+    with (
+        hostile_server.serving(whole(reply)) as url,
+        pytest.raises(Problem, match="sum to its reward") as error,
+    ):
+        ask(verifier_at(url), [TURNS])
+    assert error.value.status == 502

@@ -10,7 +10,7 @@ from apps.accounts.models import Project, User
 from apps.bulk.services import create_bulk_job
 from apps.core.errors import DomainError, NotFound
 from apps.semantic_search import vectors
-from apps.semantic_search.cluster_summaries import cluster_map, summarise_clusters
+from apps.semantic_search.cluster_summaries import cluster_map, summarise_clusterings, summarise_clusters
 from apps.semantic_search.clustering import delete_clustering, start_clustering
 from apps.semantic_search.models import ClusterMember, TrajectoryClustering, TrajectoryPassage
 from apps.semantic_search.queries import search_by_meaning
@@ -118,6 +118,28 @@ def test_clusters_are_named_and_can_be_filtered_by(indexed: Project, flights: se
     assert not ClusterMember.objects.exists()
 
 
+def test_a_list_of_clusterings_takes_as_many_statements_as_one(
+    indexed: Project, flights: set[int], django_assert_num_queries: Any
+) -> None:
+    several = [clustered(indexed, cluster_count=count) for count in (2, 3)]
+    Trajectory.objects.filter(pk=min(flights)).update(success=True)
+    with django_assert_num_queries(3):
+        found = summarise_clusterings(several)
+    for clustering in several:
+        summaries = found[clustering.pk]
+        assert len(summaries) == clustering.cluster_count
+        assert sum(cluster.count for cluster in summaries) == 8
+        assert sum(cluster.share for cluster in summaries) == pytest.approx(1)
+        (known,) = [cluster for cluster in summaries if cluster.known]
+        assert (known.known, known.success) == (1, 1.0)
+        for cluster in summaries:
+            mine = list(clustering.members.filter(cluster=cluster.place).order_by("distance", "pk")[:3])
+            assert cluster.typical == mine
+    assert index_counts(indexed).missing == 0
+    TrajectoryPassage.objects.filter(trajectory=min(flights)).delete()
+    assert (index_counts(indexed).trajectories, index_counts(indexed).indexed) == (8, 7)
+
+
 def test_what_cannot_be_clustered_is_said(indexed: Project) -> None:
     with pytest.raises(DomainError, match="Index them first"):
         start_clustering(project=indexed, source="text=zebra")
@@ -136,6 +158,19 @@ def test_pages(indexed: Project, client: Client, researcher: User, settings: Any
     like = client.get(f"{base}semantic-search/?like={Trajectory.objects.first().pk}").content.decode()  # type: ignore[union-attr]
     assert like.count('<tr role="row" data-row') == 7
     assert client.get(f"{base}semantic-search/?like=x").status_code == 422
+    flights = list(Trajectory.objects.filter(project=indexed).order_by("pk"))
+    part = f"{base}semantic-search/trajectories/{flights[0].pk}/"
+    near = client.get(part, headers={"HX-Request": "true"}).content.decode()
+    assert near.count('title="Cosine similarity"') == 5 and f"?like={flights[0].pk}" in near
+    assert (
+        f"/trajectories/{flights[0].pk}/" not in near
+        and part in client.get(f"{base}trajectories/{flights[0].pk}/").content.decode()
+    )
+    assert client.get(part).headers["location"] == f"{base}semantic-search/?like={flights[0].pk}"
+    flights[0].passages.all().delete()
+    assert (
+        "once this one is in the index" in client.get(part, headers={"HX-Request": "true"}).content.decode()
+    )
     wrong = client.post(f"{base}clusters/", {"filter": "text=zebra"})
     assert wrong.status_code == 422 and "Index them first" in wrong.content.decode()
     started = client.post(f"{base}clusters/", {"cluster_count": "2"})

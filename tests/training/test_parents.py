@@ -135,6 +135,7 @@ class TestStarting:
         assert (answer.status_code, run.parent) == (302, first)
         again = researcher_client.get(f"{page}?like={run.pk}").content.decode()
         assert f'<option value="{first.pk}" selected>' in again
+        assert '<option value="bradley-terry" selected>' in again
         assert researcher_client.get(f"{page}?like={'9' * 5000}").status_code == 200
 
     def test_the_form_as_it_is_opened_starts_a_run_by_the_parents_recipe(

@@ -176,8 +176,10 @@ class TestACompared:
         self, model: RewardModel, researcher_client: Client
     ) -> None:
         page = self.page(model, researcher_client)
-        assert "It is correct 10.0 % more often than desk/polite@2 on the same 50 comparisons" in page
-        assert "(95 % interval [2.0 %, 18.0 %])." in page
+        assert (
+            "Its accuracy is 10.0 points higher than that of desk/polite@2 on the same 50 comparisons" in page
+        )
+        assert "(95 % interval [2.0, 18.0])." in page
         assert "6 correct only here, 1 correct only there" in page
         assert "Correct only here" in page
         assert "0.250" in page
@@ -220,7 +222,7 @@ class TestACompared:
         self, model: RewardModel, researcher_client: Client
     ) -> None:
         page = self.page(model, researcher_client, difference=None, interval=None, n=0)
-        assert "more often" not in page
+        assert "Its accuracy is" not in page
 
     def test_of_another_project_is_none(self, model: RewardModel, outsider: User, client: Client) -> None:
         row = services.record_evaluation(model=model, dataset_version=None, source="x", report={}, by=None)

@@ -6,18 +6,10 @@ import pytest
 from django.template.loader import render_to_string
 
 from apps.accounts.models import Project
-from apps.training.ablation_report import ablation_report
-from apps.training.curves import (
-    MAX_POINTS,
-    RunCurves,
-    chart_in_words,
-    curves,
-    metric_names,
-    overlaid_chart,
-    read_metrics,
-)
-from apps.training.report import measured, measures, report_context, summarize
+from apps.training.report import report_context
 from apps.training.report_charts import best_of_n_chart, calibration_chart, reinforcement_charts
+from apps.training.report_measures import measured, measures
+from apps.training.report_summary import summarize
 from apps.trajectories.models import Trajectory
 from tests.datasets.feedback import import_pairs, pair
 
@@ -191,44 +183,6 @@ def test_the_calibration_is_drawn_beside_the_diagonal() -> None:
     assert calibration_chart({"calibration": None}) is None
 
 
-class TestCurves:
-    def test_a_step_said_twice_counts_as_said_last(self) -> None:
-        drawn = curves([{"step": 1, "loss": 3.0}, {"message": "resumed"}, {"step": 1, "loss": 2.0}])
-        assert drawn["loss"]["series"] == [{"name": "training loss", "points": [[1, 2.0]]}]
-        assert drawn["accuracy"]["series"] == []
-        assert chart_in_words(drawn["accuracy"]) == "Accuracy by training step: no data yet"
-
-    def test_several_objectives_have_an_accuracy_each(self) -> None:
-        measured = {"loss": 0.5, "bradley_terry accuracy": 0.7, "outcome accuracy": 0.6}
-        events = [{"step": 1, "validation": measured}, {"step": 2, "validation": measured}]
-        names = [series_point["name"] for series_point in curves(events)["accuracy"]["series"]]
-        assert names == ["bradley_terry", "outcome"]
-
-    def test_any_logged_number_of_several_runs_is_overlaid(self) -> None:
-        first = [{"step": 1, "loss": 0.7, "learning_rate": 0.1, "validation": {"accuracy": 0.5, "loss": 0.6}}]
-        second = [{"step": 2, "loss": 0.6, "pairs_per_second": 9.5, "progress": {"done": 2}, "message": "x"}]
-        runs = [RunCurves("run 11", 11, read_metrics(first)), RunCurves("run 12", 12, read_metrics(second))]
-        assert metric_names(runs) == [
-            "validation accuracy",
-            "validation loss",
-            "training loss",
-            "comparisons per second",
-            "learning rate",
-        ]
-        drawn = overlaid_chart(runs, "training loss")
-        assert drawn["series"] == [
-            {"name": "run 11", "points": [[1, 0.7]], "style": 11},
-            {"name": "run 12", "points": [[2, 0.6]], "style": 12},
-        ]
-        assert [series["name"] for series in overlaid_chart(runs, "learning rate")["series"]] == ["run 11"]
-
-    def test_a_long_run_is_thinned_and_ends_where_it_ended(self) -> None:
-        drawn = curves({"step": step, "loss": 1 / step} for step in range(1, 5001))
-        points = drawn["loss"]["series"][0]["points"]
-        assert len(points) <= MAX_POINTS + 1
-        assert (points[0], points[-1]) == ([1, 1.0], [5000, 1 / 5000])
-
-
 def test_single_trajectories_that_are_most_wrong_have_links(project: Project, known_hash: str) -> None:
     def wrong(said: Any, given: Any, about: str | None = None, hash_: str = "gone") -> dict[str, Any]:
         side = {"id": None, "hash": hash_, "raw": 0.5}
@@ -320,7 +274,7 @@ def test_a_judge_that_writes_is_shown_by_comparisons_and_by_single_scores(projec
     assert sentence in summarize(given).sentence and summarize(given).tone == "good"
     page = render_to_string("training/_report.html", report_context(given, project) | {"project": project})
     assert "Both orders agree on 90.0 %" in page and "[82.0 %, 95.0 %]" in page
-    assert "Judged together less by single scores: 25.0 %" in page
+    assert "Judged together less by single scores: 25.0 points" in page
 
 
 def test_worse_and_not_shown_look_different(project: Project) -> None:
@@ -425,80 +379,6 @@ def test_length_control_of_outcomes_and_scores(project: Project) -> None:
     page = render_to_string("training/_report.html", report_context(given, project))
     assert page.count("This model, length-controlled") == 2
     assert ">0.61 <" in page and ">0.11 <" in page
-
-
-def ablation(part: str, *, missing: tuple[str, ...] = ()) -> dict[str, Any]:
-    helps, harms, unclear = ([0.01, 0.06], [-0.08, -0.01], [-0.02, 0.05])
-    channels = {
-        name: {
-            "without": {"value": 0.6, "difference": 0.03, "interval": between} if between else None,
-            "alone": {"value": 0.58, "difference": 0.05, "interval": [0.0, 0.1]},
-        }
-        for name, between in zip(
-            ("overlap", "characters", "words", "embedding"), (unclear, harms, helps, None), strict=True
-        )
-    }
-    values = {"value": 0.63, "interval": [0.6, 0.66], "n": 280, "tasks": 90, "channels": channels}
-    return {"seconds": 9.7, "examples": 1234, "missing": list(missing), "parts": {part: values}}
-
-
-def test_an_ablation_says_what_each_channel_brings(project: Project) -> None:
-    found = ablation_report({"ablation": ablation("preference")})
-    assert found is not None
-    (table,) = found.tables
-    assert (table.value, table.interval) == ("63.0 %", "[60.0 %, 66.0 %]")
-    assert [(row.name, row.tone) for row in table.rows] == [
-        ("Words", "good"),
-        ("Characters", "bad"),
-        ("Overlap with the context", "neutral"),
-        ("Embedding", "neutral"),
-    ]
-    assert (table.rows[0].without, table.rows[0].brings, table.rows[0].alone) == ("60.0 %", "3.0 %", "58.0 %")
-    assert (table.rows[3].without, table.rows[3].interval) == ("–", "")
-    given = report(0.63, (0.6, 0.66), ablation=ablation("preference"))
-    page = render_to_string("training/_report.html", report_context(given, project))
-    assert "to 1,234 training examples again" in page and "One split" in page
-    assert page.count('aria-label="shown to help"') == page.count('aria-label="shown to harm"') == 1
-
-
-def test_an_ablation_of_another_measure_and_what_is_missing(project: Project) -> None:
-    found = ablation_report({"ablation": ablation("outcome", missing=("alone words",))})
-    assert found is not None
-    assert (found.tables[0].measure, found.tables[0].value) == ("AUC", "0.63")
-    assert found.sentence.endswith("It took 10 s. Not fitted in that time: alone words.")
-    assert ablation_report({"ablation": None}) is None is ablation_report(None)
-    page = render_to_string("training/_report.html", report_context(report(0.7, (0.6, 0.8)), project))
-    assert "Ablation" not in page
-
-
-@pytest.mark.parametrize(
-    ("prior", "said"),
-    [
-        (
-            {"factor": 0.5, "losses": {"0": 0.66, "0.25": 0.655, "0.5": 0.641, "1": 0.7}},
-            "The weights of the parent desk/first@1 times 0.5 are the mean of the prior, by the loss on held-out tasks "
-            "of the training split: 0.6600 for 0, 0.6550 for 0.25, 0.6410 for 0.5, 0.7000 for 1 times the weights.",
-        ),
-        ({"factor": 0.0, "losses": {"0": 0.6, "1": 0.7}}, "were not used, by the loss on held-out tasks"),
-        (
-            {"factor": 0.0, "losses": {}},
-            "were not used: there are too few tasks to choose how much of them to use.",
-        ),
-    ],
-)
-def test_a_report_says_how_much_of_a_parent_is_used(
-    project: Project, prior: dict[str, Any], said: str
-) -> None:
-    trained = {"prior": prior, "parent": {"name": "desk/first@1"}}
-    given = report(0.63, (0.6, 0.66), train=trained)
-    assert said in render_to_string("training/_report.html", report_context(given, project))
-    given["ablation"] = ablation("preference")
-    brings = {"value": 0.61, "difference": 0.02, "interval": [0.01, 0.03]}
-    given["ablation"]["parts"]["preference"]["parent"] = brings
-    found = ablation_report(given)
-    assert found is not None and said in found.prior
-    first = found.tables[0].rows[0]
-    assert (first.name, first.without, first.brings, first.alone) == ("Parent model", "61.0 %", "2.0 %", "–")
 
 
 @pytest.mark.parametrize(("low", "is_beaten"), [(0.0, False), (0.0004, False), (0.0006, True)])

@@ -26,14 +26,16 @@ def call(name: str, argument: str, *, call_id: str = "x", result: str = "ok") ->
 
 def test_equal_runs_are_all_prefix() -> None:
     steps = [say("hello", "user"), say("hi")]
-    assert align_trajectories(steps, steps) == Alignment(2, ())
+    assert align_trajectories(steps, steps) == Alignment(2, (), prefix_agent_steps=1)
     assert align_trajectories(steps, steps).first_difference is None
 
 
 def test_a_common_beginning_then_a_difference() -> None:
     left = [say("hello", "user"), say("hi"), say("no")]
     right = [say("hello", "user"), say("hi"), say("yes")]
-    assert align_trajectories(left, right) == Alignment(2, (AlignedRow((2, 2), True, changed=True),))
+    assert align_trajectories(left, right) == Alignment(
+        2, (AlignedRow((2, 2), True, changed=True),), prefix_agent_steps=1
+    )
 
 
 def test_ids_of_calls_do_not_matter_but_results_do() -> None:
@@ -50,7 +52,9 @@ def test_equal_steps_after_an_extra_one_are_found_again() -> None:
     left = [say("a"), call("find", "x"), say("b"), say("c")]
     right = [say("a"), say("b"), say("c")]
     assert align_trajectories(left, right) == Alignment(
-        1, (AlignedRow((1, None), True), AlignedRow((2, 1), False), AlignedRow((3, 2), False))
+        1,
+        (AlignedRow((1, None), True), AlignedRow((2, 1), False), AlignedRow((3, 2), False)),
+        prefix_agent_steps=1,
     )
 
 
@@ -66,7 +70,7 @@ def test_similar_steps_stand_beside_each_other() -> None:
 
 def test_one_longer_than_the_other() -> None:
     assert align_trajectories([say("a")], [say("a"), say("b")]) == Alignment(
-        1, (AlignedRow((None, 1), True),)
+        1, (AlignedRow((None, 1), True),), prefix_agent_steps=1
     )
     assert align_trajectories([], []) == Alignment(0, ())
 
@@ -142,4 +146,6 @@ def test_every_step_is_shown_once_and_in_order(left: list[Step], right: list[Ste
 def test_one_run_stands_alone_and_more_than_two_go_in_order() -> None:
     left_steps, two, three = [say("a"), say("b")], [say("a"), say("c")], [say("a")]
     assert align_trajectories(left_steps) == Alignment(0, (AlignedRow((0,), True), AlignedRow((1,), True)))
-    assert align_trajectories(left_steps, two, three) == Alignment(1, (AlignedRow((1, 1, None), True),))
+    assert align_trajectories(left_steps, two, three) == Alignment(
+        1, (AlignedRow((1, 1, None), True),), prefix_agent_steps=1
+    )

@@ -221,6 +221,17 @@ def _import(project: Project, *documents: Any, **options: Any) -> services.Impor
     )
 
 
+def test_what_models_with_conditions_read_is_not_said_to_be_read_by_none(project: Project) -> None:
+    result = _import(project, record(metadata={"goal": "the sum", "reached": ["the sum"], "weather": "rain"}))
+    reasons = {kept["path"]: kept["reason"] for kept in result.kept.as_json()}
+    assert reasons == {
+        "/metadata/goal": field_coverage.STATED,
+        "/metadata/reached": field_coverage.STATED,
+        "/metadata/weather": field_coverage.KEPT,
+    }
+    assert Trajectory.objects.get().metadata == {"goal": "the sum", "reached": ["the sum"], "weather": "rain"}
+
+
 def test_what_is_not_read_is_in_the_metadata_by_its_pointer(project: Project) -> None:
     tape = json.loads(json.dumps(DOCUMENTS["tape"]))
     for step in tape["steps"]:

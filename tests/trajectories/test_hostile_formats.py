@@ -3,7 +3,7 @@
 import copy
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from typing import Any
 
@@ -54,30 +54,49 @@ def at(document: Any, path: tuple[Any, ...]) -> Any:
     return at(document[path[0]], path[1:]) if path else document
 
 
-def put(document: Any, path: tuple[Any, ...], text: str) -> Any:
-    document = copy.deepcopy(document)
-    inner = document
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = text
+# NAME is for what is too short for EVIL, the last for a text that is a whole dialogue.
+TEXTS: tuple[Callable[[str], str], ...] = (lambda _: EVIL, lambda _: NAME, lambda before: f"{before} {EVIL}")
+
+
+def put(name: str, paths: list[tuple[Any, ...]], text: Callable[[str], str]) -> Any:
+    """The document of a format with hostile text in these places."""
+    document = copy.deepcopy(DOCUMENTS[name])
+    for path in paths:
+        inner = at(document, path[:-1])
+        inner[path[-1]] = text(inner[path[-1]])
     return document
 
 
+def import_with(project: Project, name: str, paths: list[tuple[Any, ...]]) -> int:
+    """Trajectories made of documents with the text in these places: in all at once where the format takes that, else in
+    half of them, down to one. Places that tell the format what is what refuse the text."""
+    for text in TEXTS if len(paths) == 1 else TEXTS[:2]:
+        stream = io.BytesIO(json.dumps(put(name, paths, text)).encode())
+        try:
+            created = import_trajectories(project=project, stream=stream, format=name, by=None).created
+        except DomainError as error:
+            assert str(error)
+            continue
+        if created:
+            return created
+    if len(paths) < 2:
+        return 0
+    half = len(paths) // 2
+    return import_with(project, name, paths[:half]) + import_with(project, name, paths[half:])
+
+
+@pytest.mark.parametrize(
+    "at_once", [pytest.param(False, id="each", marks=pytest.mark.long), pytest.param(True, id="all")]
+)
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_no_field_of_a_format_runs(name: str, project: Project, researcher: User, client: Client) -> None:
-    """Fields that tell the format what is what refuse the text; in all others it is shown."""
-    taken = 0
-    for path in places(DOCUMENTS[name]):
-        for text in (EVIL, NAME, f"{at(DOCUMENTS[name], path)} {EVIL}"):
-            stream = io.BytesIO(json.dumps(put(DOCUMENTS[name], path, text)).encode())
-            try:
-                created = import_trajectories(project=project, stream=stream, format=name, by=None).created
-            except DomainError as error:
-                assert str(error)
-                continue
-            taken += created
-            if created:
-                break  # NAME is for what is too short for EVIL, the last for a text that is a whole dialogue
+def test_no_field_of_a_format_runs(
+    name: str, at_once: bool, project: Project, researcher: User, client: Client
+) -> None:
+    """What takes the text shows it; the text is in one place of a document only in the long test."""
+    paths = list(places(DOCUMENTS[name]))
+    taken = sum(
+        import_with(project, name, some) for some in ([paths] if at_once else [[path] for path in paths])
+    )
     rows = list(Trajectory.objects.all())
     assert taken == len(rows) > 0
     for row in rows:

@@ -1,14 +1,16 @@
 """The scoring engine: what turns items into rewards, many callers at the same time, one model thread.
 
-Imports form a line: protocol <- duplicate_cache, fair_order <- batcher <- composition, rules, judge_components
-<- version_checks <- versions. A score is a ModelScore of each component, then an ItemScore.
+Imports form a line: protocol <- duplicate_cache, fair_order <- batcher, item_score <- composition, groups, rules,
+transforms, judge_components <- version_checks, prepared <- versions. A score is a ModelScore of each component, then
+an ItemScore.
 """
 
 from workers.engine.batcher import Batcher, Overloaded
-from workers.engine.composition import ItemScore
+from workers.engine.item_score import ItemScore
 from workers.engine.judge_components import Ask, Opinion
+from workers.engine.prepared import Prepared
 from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
-from workers.engine.versions import Prepared, ServedModel, Verify, Version
+from workers.engine.versions import ServedModel, VerifierScore, Verify, Version
 
 __all__ = [
     "Ask",
@@ -22,6 +24,7 @@ __all__ = [
     "RenderedInput",
     "Scorer",
     "ServedModel",
+    "VerifierScore",
     "Verify",
     "Version",
 ]

@@ -1,4 +1,4 @@
-"""From the scores of an endpoint's components to one reward: a weighted sum on the reward scale, then transforms. Pure.
+"""From the scores of an endpoint's components to a weighted sum on the reward scale. Pure.
 
 Where a single reward model counts, raw, offset and steps are that model's own. Otherwise they are sums over components,
 of w_c (x_c - median_c) / std_c for raw and offset, of w_c x_c / std_c for steps; what is no reward model has the median
@@ -6,50 +6,12 @@ of w_c (x_c - median_c) / std_c for raw and offset, of w_c x_c / std_c for steps
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
-from workers.errors import RewardError
-from workers.schema.endpoints import Clip, Delta, Gate, Normalise, Pessimism, Squash, Transform
+from workers.engine.item_score import ItemScore
 from workers.schema.model_score import ModelScore
-from workers.schema.reasons import Reason
-
-
-@dataclass(frozen=True, slots=True)
-class ItemScore:
-    """One item's score by an endpoint.
-
-    reward, std, components, values: on the reward scale; reward: transforms included. components: what each component
-    adds; values: of every component before its weight. raw, offset, steps: in units of which one is worth `unit` on the
-    reward scale, 0 being at `zero`; steps: as bounded as the reward is. step_scores: of process rewards
-    (PROCESS_AGGREGATIONS), each step's own score, treated as a reward is. critiques: by component, of models that write
-    and of judges. preferred: of two that were compared by a model that can, how likely this one is the better.
-    cut_tokens: of the input, not read by the first model. task_tokens: what the task was cut to, if it was. reasons: by
-    component, what moved it, where that was asked for. reason_tokens: of the copies that were scored to find out.
-    """
-
-    reward: float
-    raw: float
-    offset: float
-    std: float | None
-    steps: tuple[float, ...]
-    unit: float = 1.0
-    zero: float = 0.0
-    components: dict[str, float] = field(default_factory=dict)
-    values: Mapping[str, float] = field(default_factory=dict)
-    flags: tuple[str, ...] = ()
-    tokens: int = 0
-    cached_tokens: int = 0
-    cut_tokens: int = 0
-    task_tokens: int | None = None
-    criteria: dict[str, float] | None = None
-    step_scores: tuple[float, ...] = ()
-    critiques: dict[str, str] = field(default_factory=dict)
-    preferred: float | None = None
-    reasons: Mapping[str, Sequence[Reason]] = field(default_factory=dict)
-    reason_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +25,42 @@ class WeightedComponent:
     is_model: bool = False
 
 
-def combine(components: Sequence[WeightedComponent], scores: Sequence[ModelScore]) -> ItemScore:
+def combine(
+    components: Sequence[WeightedComponent],
+    scores: Sequence[ModelScore],
+    read: Collection[str] = (),
+    *,
+    is_additive: bool = True,
+) -> ItemScore:
     """components: what each adds to the reward; they sum to it. std: None unless every component has one.
 
-    Components of weight 0 are there for a gate to read, and add nothing.
+    Components of weight 0 are there for a transform to read, and add nothing. read: those whose `potentials` transforms
+    look at. is_additive: the steps of models add up to their score; else
+    each has its own.
     """
+    combined = _weighted_sum(components, scores)
+    if not read:
+        return combined
+    found = {
+        component.name: potentials(component, score, is_additive=is_additive or not component.is_model)
+        for component, score in zip(components, scores, strict=True)
+        if component.name in read
+    }
+    return replace(combined, potentials=found)
+
+
+def potentials(component: WeightedComponent, score: ModelScore, *, is_additive: bool) -> tuple[float, ...]:
+    """The component's value before the first agent step and after each, on the reward scale. [agent steps + 1]. Before
+    the first step it is the median where steps do not add up."""
+    so_far: Iterable[float]
+    if is_additive:
+        so_far = accumulate(score.step_rewards, initial=score.offset if component.is_model else 0.0)
+    else:
+        so_far = (component.median, *score.step_rewards)
+    return tuple(normalise(value, component.median, component.scale) for value in so_far)
+
+
+def _weighted_sum(components: Sequence[WeightedComponent], scores: Sequence[ModelScore]) -> ItemScore:
     parts = list(zip(components, scores, strict=True))
     values = {
         component.name: normalise(score.raw, component.median, component.scale) for component, score in parts
@@ -104,107 +97,17 @@ def combine(components: Sequence[WeightedComponent], scores: Sequence[ModelScore
     return ItemScore(reward, reward, offset, std, steps, 1.0, zero, added, values)
 
 
+def component_steps(
+    components: Sequence[WeightedComponent], scores: Sequence[ModelScore]
+) -> dict[str, tuple[float, ...]]:
+    """What each step adds by each component with a weight, on the reward scale before transforms."""
+    return {
+        component.name: tuple(component.weight * step / component.scale for step in score.step_rewards)
+        for component, score in zip(components, scores, strict=True)
+        if component.weight
+    }
+
+
 def normalise(raw: float, median: float, std: float) -> float:
     """The reward scale: standard deviations of the training trajectories' raw rewards above their median."""
     return (raw - median) / std
-
-
-def clip(reward: float, eta: float) -> float:
-    """min(reward - eta, 0), in (-inf, 0]; non-decreasing in reward."""
-    return min(reward - eta, 0.0)
-
-
-def squash(reward: float, scale: float) -> float:
-    """scale * tanh(reward / scale), in [-scale, scale]; non-decreasing in reward, slope 1 at zero."""
-    return scale * math.tanh(reward / scale)
-
-
-def pessimism(reward: float, std: float, k: float) -> float:
-    """reward - k * std, at most the reward; the lower confidence bound of an ensemble (arXiv 2310.02743)."""
-    return reward - k * std
-
-
-def gate(reward: float, value: float, at_least: float, otherwise: float) -> float:
-    """`otherwise` where the gate's value is below `at_least`, else the reward: in {reward, otherwise}."""
-    return reward if value >= at_least else otherwise
-
-
-def differences(steps: Sequence[float]) -> tuple[float, ...]:
-    """s_t - s_(t-1), with s_(-1) = 0. Their sums up to any step are that step's score: bounded by the largest one."""
-    return tuple(step - before for step, before in zip(steps, (0.0, *steps[:-1]), strict=True))
-
-
-def delta(score: ItemScore) -> ItemScore:
-    """Steps become differences, and the raw reward what they add up to: the last step's score. The offset is 0."""
-    raw = score.steps[-1]
-    reward = score.reward + score.unit * (raw - score.raw)
-    return replace(score, steps=differences(score.steps), raw=raw, offset=0.0, reward=reward)
-
-
-def apply(
-    transforms: Sequence[Transform], score: ItemScore, *, is_additive: bool = True, **details: Any
-) -> ItemScore:
-    """An item's reward, already normalised, through the transforms in their order.
-
-    What bounds the reward bounds steps too. is_additive: steps add up to the reward; else each has its own. details:
-    further fields of the result. Raises RewardError for pessimism without an ensemble.
-    """
-    if any(isinstance(transform, Delta) for transform in transforms):
-        score = delta(score)
-    steps = score.steps
-    if any(isinstance(transform, Clip | Squash | Gate) for transform in transforms):
-        bound = bounded_steps if is_additive else bounded_scores
-        steps = bound(transforms, score)
-    reward = transformed(transforms, score.reward, score)
-    return replace(score, reward=reward, steps=steps, **details)
-
-
-def transformed(transforms: Sequence[Transform], reward: float, score: ItemScore) -> float:
-    """A reward through the transforms. score: of the item, whose standard deviation and values these look at."""
-    for transform in transforms:
-        if isinstance(transform, Clip):
-            reward = clip(reward, transform.eta)
-        elif isinstance(transform, Squash):
-            reward = squash(reward, transform.scale)
-        elif isinstance(transform, Pessimism):
-            reward = pessimism(reward, _required_std(score), transform.k)
-        elif isinstance(transform, Gate):
-            value = score.values[transform.component]
-            reward = gate(reward, value, transform.at_least, transform.otherwise)
-        elif not isinstance(transform, Normalise | Delta):
-            raise TypeError(f"no function for the transform {transform!r}")
-    return reward
-
-
-def bounded_steps(transforms: Sequence[Transform], score: ItemScore) -> tuple[float, ...]:
-    """Each step's change of the transformed reward: what has gathered after any step is the transformed reward there,
-    less that before the first step. Repeating a good step gains no more than the transforms allow.
-
-    score: before the transforms; its steps add up to its reward. The same units.
-    """
-    rewards = [score.reward]
-    for step in reversed(score.steps):
-        rewards.append(rewards[-1] - score.unit * step)
-    bounded = [transformed(transforms, reward, score) for reward in reversed(rewards)]
-    return tuple((after - before) / score.unit for before, after in pairwise(bounded))
-
-
-def bounded_scores(transforms: Sequence[Transform], score: ItemScore) -> tuple[float, ...]:
-    """Of process rewards, whose steps do not add up: each step's own transformed reward, in units of `unit`."""
-    return tuple(step / score.unit for step in step_scores(transforms, score))
-
-
-def step_scores(transforms: Sequence[Transform], combined: ItemScore) -> tuple[float, ...]:
-    """Of process rewards: each step's score as if it were the reward. combined: before transforms."""
-    return tuple(
-        transformed(transforms, combined.zero + combined.unit * step, combined) for step in combined.steps
-    )
-
-
-def _required_std(score: ItemScore) -> float:
-    if score.std is None:
-        raise RewardError(
-            "pessimism needs an ensemble: a model of this endpoint has a single head, so it has no standard deviation. "
-            "Train it with `ensemble` above 1, or remove the transform."
-        )
-    return score.std

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from workers.engine.groups import named_groups
 from workers.engine.protocol import RenderedInput
 from workers.schema import ScoreInput
 
@@ -11,10 +12,7 @@ def cut_groups_alike(
     items: Sequence[ScoreInput], rendered: dict[str, list[RenderedInput]], models: Mapping[str, Any]
 ) -> None:
     """rendered: by model, changed in place. models: by name, what renders."""
-    places: dict[str, list[int]] = {}
-    for place, item in enumerate(items):
-        if item.group is not None:
-            places.setdefault(item.group, []).append(place)
+    places = named_groups(items)
     for name, batch in rendered.items():
         for group in places.values():
             rooms = [getattr(batch[place], "task_room", None) for place in group]

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from workers.schema.conditions import Condition
 from workers.schema.model_score import ModelScore
 from workers.schema.records import Source
 from workers.text.rendered import Content
@@ -37,7 +38,7 @@ class Scorer(Protocol):
     gives_reasons: whether it has `reasons(content, rescoring=)`: which words and events moved the reward; from any
     thread.
     rewrites: whether its template changes what earlier steps look like when the next one comes.
-    named_sources: the sources of steps whose speakers it reads.
+    named_sources: the sources of steps whose speakers it reads. conditioned: the conditions that it reads.
     warm_up_content: something it can read.
     """
 
@@ -61,6 +62,8 @@ class Scorer(Protocol):
     def rewrites(self) -> bool: ...
     @property
     def named_sources(self) -> Collection[Source]: ...
+    @property
+    def conditioned(self) -> Collection[Condition]: ...
     @property
     def compares(self) -> bool: ...
     @property

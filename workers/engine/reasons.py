@@ -7,7 +7,8 @@ from typing import Any
 from workers.engine.batcher import ServedModel
 from workers.errors import RewardError
 from workers.schema import ScoreInput
-from workers.schema.endpoints import EndpointSpec, RewardModelPart
+from workers.schema.components import RewardModelPart
+from workers.schema.endpoints import EndpointSpec
 from workers.schema.reasons import Reason, Rescoring, weighted
 
 # Of the trajectories that are scored without a word, for all items of a request, as in `Rescoring`.

@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.engine.batcher import ServedModel
+from workers.engine.item_score import ItemScore
 from workers.errors import RewardError
-from workers.schema.endpoints import Delta, EndpointSpec, RewardModelPart
+from workers.schema.components import RewardModelPart
+from workers.schema.endpoints import EndpointSpec, step_transform_problem
+from workers.schema.transforms import Delta
 
 # Objectives that train a value at the last step only.
 _COMPARING = frozenset({"bradley_terry", "plackett_luce"})
@@ -45,7 +48,10 @@ def common_aggregation(spec: EndpointSpec, models: Mapping[str, ServedModel]) ->
             "delta makes differences of step scores, and the steps of this model (aggregation value) are differences "
             "already; remove the transform."
         )
-    return found[0] if found else "sum"
+    aggregation = found[0] if found else "sum"
+    if (problem := step_transform_problem(spec, aggregation)) is not None:
+        raise RewardError(problem)
+    return aggregation
 
 
 def learnt_from_comparisons(manifest: Mapping[str, Any]) -> bool:
@@ -55,3 +61,10 @@ def learnt_from_comparisons(manifest: Mapping[str, Any]) -> bool:
     if not isinstance(counts, Mapping) or not any(counts.values()):
         return manifest.get("objective") in _COMPARING
     return {name for name, count in counts.items() if count} <= _COMPARING
+
+
+def require_finite(score: ItemScore, index: int) -> None:
+    """Raises RewardError at `/<index>`."""
+    numbers = (score.reward, score.raw, score.offset, score.std or 0.0, *score.steps)
+    if not all(map(math.isfinite, numbers)):
+        raise RewardError("The components add up to no finite reward for this item.", pointer=f"/{index}")

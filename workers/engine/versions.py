@@ -1,89 +1,72 @@
 """A version of an endpoint, loaded: it renders and scores items until its last request is answered."""
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from workers.engine.batcher import Batcher, ServedModel
-from workers.engine.composition import ItemScore, WeightedComponent, apply, combine, step_scores
+from workers.engine.composition import WeightedComponent, combine, component_steps
 from workers.engine.fair_order import NO_CALLER, WARM_UP, Caller
 from workers.engine.group_cuts import cut_groups_alike
-from workers.engine.judge_components import Ask, JudgeComponents, Opinion, judge_score, no_judge, readable
+from workers.engine.groups import all_groups, group_flags, require_group_size
+from workers.engine.improvement import improvements
+from workers.engine.item_reading import ItemReading
+from workers.engine.item_score import ItemScore
+from workers.engine.judge_components import (
+    Ask,
+    JudgeComponents,
+    Opinion,
+    ask_judge,
+    judge_score,
+    no_judge,
+    readable,
+)
+from workers.engine.novelty import novelty_score
+from workers.engine.prepared import Prepared
 from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
 from workers.engine.reasons import ReasonComponents
-from workers.engine.rules import rate
-from workers.engine.version_checks import common_aggregation, learnt_from_comparisons, require_usable_models
+from workers.engine.repeats import repeated_steps
+from workers.engine.rules import RULES, RULES_OF_ALL, rate
+from workers.engine.transforms import TransformChain
+from workers.engine.version_checks import (
+    common_aggregation,
+    learnt_from_comparisons,
+    require_finite,
+    require_usable_models,
+)
 from workers.errors import RewardError
-from workers.schema import Features, ScoreInput, Trajectory, TrajectoryId
-from workers.schema.endpoints import (
-    UNCERTAIN_ABOVE,
+from workers.schema import ScoreInput, Trajectory, TrajectoryId
+from workers.schema.components import (
     Component,
     CriterionPart,
-    Delta,
-    EndpointSpec,
+    Improvement,
     JudgePart,
-    Pessimism,
+    Novelty,
     RewardModelPart,
-    ToolMatch,
     Verifier,
 )
+from workers.schema.endpoints import UNCERTAIN_ABOVE, EndpointSpec
 from workers.schema.logistic import logistic
 from workers.schema.model_score import PROCESS_AGGREGATIONS
-from workers.schema.reading_flags import reading_flags
-from workers.schema.records import Source
 from workers.schema.rendered_items import read_again
+from workers.schema.transforms import Delta, NoRepeats, Pessimism, RunningNormalise
 from workers.text import Session
 from workers.text.policy_format import policy_format
-from workers.text.speakers import ALL_SOURCES
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """Items ready to be scored. rendered: by model name. rule_scores: by component, what rules computed already.
+class VerifierScore:
+    """A verifier's reply for an item. steps: by agent step, which sum to the reward; None where it has none."""
 
-    criteria: what each model is asked to score, by its name. request_criteria: those the request asked for. judges: the
-    judges to ask; judge_inputs: the items as these read them; truncated_for_judge: whether they leave something out.
-    caller: whose share of the queue the scoring takes. flags: by item, what is not read of it. with_steps: whether the
-    request wants the rewards of steps.
-    """
+    reward: float
+    steps: tuple[float, ...] | None = None
 
-    items: Sequence[ScoreInput]
-    rendered: Mapping[str, list[RenderedInput]]
-    rule_scores: Mapping[str, list[ModelScore]]
-    criteria: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    request_criteria: tuple[str, ...] = ()
-    judges: Sequence[JudgePart] = ()
-    judge_inputs: Sequence[Trajectory] = ()
-    truncated_for_judge: Sequence[bool] = ()
-    caller: Caller = NO_CALLER
-    flags: Sequence[tuple[str, ...]] = ()
-    with_steps: bool = True
-
-    @property
-    def tokens(self) -> int:
-        """Of the model in whose tokens the endpoint counts; an item without any counts as one."""
-        batch = next(iter(self.rendered.values()), [])
-        return sum(max(rendered.tokens, 1) for rendered in batch) if batch else len(self.items)
-
-    def cut_tokens(self, index: int) -> int:
-        """The tokens of an item that the first model does not read."""
-        batch = next(iter(self.rendered.values()), None)
-        return 0 if batch is None else getattr(batch[index], "cut", 0)
-
-    def task_tokens(self, index: int) -> int | None:
-        """The tokens that the task of an item was cut to, the smallest of all models; None where it is whole."""
-        rooms = [getattr(batch[index], "task_room", None) for batch in self.rendered.values()]
-        return min((room for room in rooms if room is not None), default=None)
-
-    @property
-    def truncated(self) -> int | None:
-        """The first item that is longer than a model or judge reads."""
-        by_model = [[rendered.truncated for rendered in batch] for batch in self.rendered.values()]
-        found = zip(*by_model, *([self.truncated_for_judge] if self.judges else []), strict=True)
-        return next((index for index, is_truncated in enumerate(found) if any(is_truncated)), None)
+    def score(self, steps: int) -> ModelScore:
+        if self.steps is None:
+            return ModelScore.at_last_step(self.reward, steps)
+        return ModelScore(self.reward, 0.0, 0.0, self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +74,14 @@ class _Replies:
     """By item. models: by model name; verifiers, judges: by component."""
 
     models: Mapping[str, list[ModelScore]]
-    verifiers: Mapping[str, list[float]]
+    verifiers: Mapping[str, list[VerifierScore]]
     judges: Mapping[str, list[Opinion]]
 
 
-Verify = Callable[[Verifier, Sequence[ScoreInput]], Awaitable[list[float]]]
+Verify = Callable[[Verifier, Sequence[ScoreInput]], Awaitable[list[VerifierScore]]]
 
 
-async def no_verifier(verifier: Verifier, items: Sequence[ScoreInput]) -> list[float]:
+async def no_verifier(verifier: Verifier, items: Sequence[ScoreInput]) -> list[VerifierScore]:
     raise RewardError(f"{verifier.url} cannot be called from this process.")
 
 
@@ -132,28 +115,26 @@ class Version:
         # How steps make a reward. Differences (of `delta`) add up to it as those of `value` do.
         own = common_aggregation(spec, models)
         self.aggregation = "value" if is_delta else own
-        self._rules = [
-            component
-            for component in spec.components
-            if not isinstance(component, RewardModelPart | CriterionPart | Verifier | JudgePart)
-        ]
-        self._verifiers = [component for component in spec.components if isinstance(component, Verifier)]
-        self._reads_reference = any(
-            isinstance(component, ToolMatch | Verifier) for component in spec.components
+        self._sums_steps = own not in PROCESS_AGGREGATIONS and not is_delta
+        self._transforms = TransformChain(
+            spec.transforms, is_additive=self.aggregation not in PROCESS_AGGREGATIONS
         )
-        self._named_sources = self._speakers_read()
+        self._similarity = next(
+            (part.similarity for part in spec.transforms if isinstance(part, NoRepeats)), None
+        )
+        self._has_state = any(
+            isinstance(part, RunningNormalise) and part.over == "running" for part in spec.transforms
+        )
+        self._rules = [component for component in spec.components if type(component) in RULES]
+        self._rules_of_all = [part for part in spec.components if type(part) in RULES_OF_ALL]
+        self._verifiers = [component for component in spec.components if isinstance(component, Verifier)]
+        self._reading = ItemReading.of(spec, models, has_judges=bool(self._judges.parts))
         self._counted: list[Component] = [
             component
             for component in spec.components
             if not isinstance(component, JudgePart) or component.name in self._judges.counted
         ]
         self._weighted = [self._weighted_component(component) for component in self._counted]
-
-    def _speakers_read(self) -> frozenset[Source]:
-        """The sources of steps whose speakers all models read; judges read those of all steps."""
-        read = [frozenset(served.model.named_sources) for served in self.models.values()]
-        read += [ALL_SOURCES for _ in self._judges.parts]
-        return frozenset.intersection(*read) if read else frozenset()
 
     @property
     def tokenizer_model(self) -> Scorer | None:
@@ -179,8 +160,16 @@ class Version:
         return bool(self._judges.parts) or any(served.model.compares for served in self.models.values())
 
     def read(self, item: ScoreInput) -> ScoreInput:
-        """The item as this version reads the text that it came as: by the policy's chat template, if it names one."""
-        return item if self.policy_format is None else read_again(item, self.policy_format)
+        """The item as this version reads the text that it came as: by the policy's chat template, if it names one; with
+        the conditions that its models read."""
+        found = item if self.policy_format is None else read_again(item, self.policy_format)
+        return self._reading.prepare(found)
+
+    def require_whole_groups(self, items: Sequence[ScoreInput]) -> None:
+        """Raises RewardError at `/<index>/group` where the groups of a request have not the size that the spec names.
+        Not for samples of a request, such as those of a shadow, which cut groups."""
+        if self.spec.group_size is not None:
+            require_group_size(items, self.spec.group_size)
 
     def render(
         self,
@@ -227,11 +216,13 @@ class Version:
                     truncated.append(is_truncated)
             except RewardError as error:
                 raise error.at(f"{pointer}/{index}") from None
+        for rule in self._rules_of_all:
+            try:
+                rule_scores[rule.name] = RULES_OF_ALL[type(rule)](rule, found)
+            except RewardError as error:
+                raise error.at(pointer) from None
         cut_groups_alike(found, rendered, {name: served.model for name, served in self.models.items()})
-        flags = [
-            reading_flags(item, reads_reference=self._reads_reference, named_sources=self._named_sources)
-            for item in found
-        ]
+        flags = [self._reading.flags(item) for item in found]
         return Prepared(
             found,
             rendered,
@@ -244,6 +235,7 @@ class Version:
             caller,
             flags,
             with_steps,
+            [] if self._similarity is None else [repeated_steps(item, self._similarity) for item in found],
         )
 
     async def score(self, prepared: Prepared) -> list[ItemScore]:
@@ -271,7 +263,23 @@ class Version:
             },
             judges={name: found for by_component in opinions for name, found in by_component.items()},
         )
-        return [self._item_score(prepared, replies, index) for index in range(len(prepared.items))]
+        by_component = self._component_scores(prepared, replies)
+        combined = [
+            self._item_score(prepared, replies, index, scores)
+            for index, scores in enumerate(zip(*by_component.values(), strict=True))
+        ]
+        if self.spec.compares_groups:
+            alone = group_flags(prepared.items)
+            combined = [
+                replace(score, flags=(*score.flags, alone[index])) if index in alone else score
+                for index, score in enumerate(combined)
+            ]
+            found = self._transforms.apply(combined, all_groups(prepared.items))
+        else:
+            found = self._transforms.apply(combined)
+        for index, score in enumerate(found):
+            require_finite(score, index)
+        return found
 
     async def preference(self, prepared: Prepared) -> float | None:
         """How likely the first of two items is the better one: the mean of asking in both orders. None where no model
@@ -342,7 +350,7 @@ class Version:
     async def _ask_judge(self, judge: str, prepared: Prepared) -> dict[str, list[Opinion]]:
         """By component: one after the other, since the second reuses the replies to the first."""
         parts = [part for part in prepared.judges if part.judge == judge]
-        return {part.name: await self._ask(part, prepared.judge_inputs) for part in parts}
+        return {part.name: await ask_judge(self._ask, part, prepared.judge_inputs) for part in parts}
 
     def _render(
         self,
@@ -363,27 +371,52 @@ class Version:
             for rule in self._rules:
                 rule_scores[rule.name].append(rate(rule, item, count))
 
-    def _item_score(self, prepared: Prepared, replies: _Replies, index: int) -> ItemScore:
-        models = {name: found[index] for name, found in replies.models.items()}
-        steps = _step_count(prepared.items[index])
-        scores = [
-            self._component_score(component, models, prepared, replies, index, steps)
+    def _component_scores(self, prepared: Prepared, replies: _Replies) -> dict[str, list[ModelScore]]:
+        """By component, in the order of those that are counted: of each item."""
+        steps = [item.step_count for item in prepared.items]
+        found = {
+            component.name: []
+            if isinstance(component, Improvement)
+            else [
+                self._component_score(component, prepared, replies, index, count)
+                for index, count in enumerate(steps)
+            ]
             for component in self._counted
-        ]
-        combined = combine(self._weighted, scores)
+        }
+        scales = {part.name: part.scale for part in self._weighted}
+        for component in self._counted:
+            if isinstance(component, Improvement):
+                source, scale = found[component.component], scales[component.component]
+                gained = improvements(prepared.items, [score.raw / scale for score in source])
+                found[component.name] = [
+                    ModelScore.at_last_step(value, count) for value, count in zip(gained, steps, strict=True)
+                ]
+        return found
+
+    def _item_score(
+        self, prepared: Prepared, replies: _Replies, index: int, scores: Sequence[ModelScore]
+    ) -> ItemScore:
+        models = {name: found[index] for name, found in replies.models.items()}
+        steps = prepared.items[index].step_count
+        combined = combine(
+            self._weighted,
+            scores,
+            self.spec.components_read,
+            is_additive=self._sums_steps,
+        )
         criterion_model = self.criterion_model if prepared.request_criteria else None
         is_truncated = bool(prepared.truncated_for_judge) and prepared.truncated_for_judge[index]
         task_tokens = prepared.task_tokens(index)
-        score = apply(
-            self.spec.transforms,
+        return replace(
             combined,
-            is_additive=self.aggregation not in PROCESS_AGGREGATIONS,
             flags=(
                 *self._flags(models, combined.std, steps, is_truncated=is_truncated),
                 *("task_cut",) * (task_tokens is not None),
                 *("steps:uncalibrated",)
                 * (prepared.with_steps and steps > 1 and self._has_uncalibrated_steps),
+                *("running_statistics",) * self._has_state,
                 *prepared.flags[index],
+                *(flag for found in prepared.rule_scores.values() for flag in found[index].flags),
             ),
             tokens=sum(score.tokens for score in models.values()),
             cached_tokens=sum(score.cached_tokens for score in models.values()),
@@ -392,15 +425,10 @@ class Version:
             criteria=None
             if criterion_model is None
             else {name: models[criterion_model].criteria[name] for name in prepared.request_criteria},
-            step_scores=step_scores(self.spec.transforms, combined)
-            if self.aggregation in PROCESS_AGGREGATIONS
-            else (),
             critiques=self._critiques(models, replies, index),
+            repeats=prepared.repeats[index] if prepared.repeats else (),
+            component_steps=component_steps(self._weighted, scores) if prepared.with_component_steps else {},
         )
-        numbers = (score.reward, score.raw, score.offset, score.std or 0.0, *score.steps)
-        if not all(map(math.isfinite, numbers)):
-            raise RewardError("The components add up to no finite reward for this item.", pointer=f"/{index}")
-        return score
 
     @property
     def _has_uncalibrated_steps(self) -> bool:
@@ -413,7 +441,6 @@ class Version:
     def _component_score(
         self,
         component: Component,
-        models: Mapping[str, ModelScore],
         prepared: Prepared,
         replies: _Replies,
         index: int,
@@ -422,14 +449,17 @@ class Version:
         """In the component's own units."""
         name = component.name
         if isinstance(component, RewardModelPart):
-            return models[component.model]
+            return replies.models[component.model][index]
         if isinstance(component, CriterionPart):
             criteria = self.models[component.model].model.criteria
             low, high = criteria.get(component.criterion, {}).get("scale", (0, 1))
-            value = (models[component.model].criteria[component.criterion] - low) / (high - low)
+            score = replies.models[component.model][index]
+            value = (score.criteria[component.criterion] - low) / (high - low)
             return ModelScore.at_last_step(value, steps)
+        if isinstance(component, Novelty):
+            return novelty_score(component, replies.models[component.model][index], steps, index)
         if isinstance(component, Verifier):
-            return ModelScore.at_last_step(replies.verifiers[name][index], steps)
+            return replies.verifiers[name][index].score(steps)
         if isinstance(component, JudgePart):
             return judge_score(component, replies.judges[name][index], steps, index)
         return prepared.rule_scores[name][index]
@@ -458,10 +488,3 @@ class Version:
             *("uncertain",) * (std is not None and std > UNCERTAIN_ABOVE),
             *("template_rewrites",) * rewrites,
         )
-
-
-def _step_count(item: ScoreInput) -> int:
-    content = item.content
-    if isinstance(content, Trajectory):
-        return len(content.agent_steps)
-    return len(content.rows) if isinstance(content, Features) else 1

@@ -54,7 +54,8 @@ def fit_ngrams(
     """The regression's reward of each trajectory that `held_out` compares or ranks by one of the criteria.
 
     Fitted to comparisons with a winner and pairs of rankings of `training` by the same criterion, with their weights. A
-    criterion with fewer than 50 of these, or fewer than 10 tasks, has no rewards: too few to choose a penalty by.
+    criterion with fewer than 50 of these, or fewer than 10 tasks, has no rewards: too few to choose a penalty by. Nor
+    has one whose trajectories do not differ in their text, such as those of numbers.
     check: called between fits; may raise to stop.
     """
     found = NgramBaseline()
@@ -80,6 +81,8 @@ def fit_ngrams(
         weights = np.array([choice.weight for choice in choices])
         # The others have no gradient and the weight 0; the library would go through them in every step.
         used = np.unique(differences.indices)
+        if not len(used):
+            continue
         width, differences = differences.shape[1], differences[:, used]
         fold = np.array(task_folds(tasks, _FOLDS))
         penalty, by_fold = _choose_penalty(differences, weights, fold, check)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workers.models import LoadedModel, LocalScorer, ModelScore
 from workers.schema import FeedbackRecord, PreferenceRecord, RankingRecord, Trajectory
+from workers.schema.conditions import conditioned_records
 from workers.schema.logistic import logistic
 from workers.schema.records import record_trajectories
 from workers.text.segments import segments
@@ -48,8 +49,8 @@ class RecordScorer:
         self._by: dict[tuple[str, str], float] = {}
 
     def __call__(self, records: Iterable[FeedbackRecord]) -> list[ScoredRecord]:
-        """In the order of the records."""
-        kept = list(records)
+        """In the order of the records, with the conditions that the model reads."""
+        kept = conditioned_records(records, self.model.conditioned)
         rendered: dict[bytes, Any] = {}
         for trajectory in (trajectory for record in kept for trajectory in record_trajectories(record)):
             name = trajectory.content_hash

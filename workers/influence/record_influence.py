@@ -28,6 +28,8 @@ from workers.models.artifact import OBJECTIVE
 from workers.models.backbones.linear import LinearBackbone
 from workers.objectives import Examples, collect
 from workers.schema import parse_item, parse_json
+from workers.schema.conditions import conditioned_records, training_records
+from workers.schema.items import with_item_conditions
 from workers.schema.recipe import CONVEX
 from workers.schema.records import record_trajectories
 from workers.schema.storage import read_split
@@ -55,9 +57,10 @@ def trace(folder: Path) -> dict[str, Any]:
     recipe = parent.recipe(recipe)
     if recipe.backbone not in CONVEX:
         recipe = replace(recipe, heads_only=True)  # the backbone is frozen, and computed once
-    records = read_split(folder, "train")
-    synthetic = generate(records, recipe, seed=config.seed)
-    first = [trajectory for record in records[:1] for trajectory in record_trajectories(record)]
+    stored = conditioned_records(read_split(folder, "train"), recipe.conditioned)
+    synthetic = generate(stored, recipe, seed=config.seed)
+    records = training_records(stored, negate=recipe.negate, hindsight=recipe.hindsight, seed=config.seed)
+    first = [trajectory for record in stored[:1] for trajectory in record_trajectories(record)]
     examples = collect([*records, *synthetic], renderer_of(recipe, first), recipe)
     if not len(examples):
         raise RewardError(
@@ -73,12 +76,13 @@ def trace(folder: Path) -> dict[str, Any]:
     module.to(device)
     if (weights := folder / "parent" / "model" / OBJECTIVE).is_file():
         module.parts.load_state_dict(load_file(weights, device=device))
-    item: Any = parse_item(parse_json((folder / "item.json").read_bytes()))
-    asked = module.model.backbone.renderer.render(item.content)
+    item = parse_item(parse_json((folder / "item.json").read_bytes()))
+    content: Any = with_item_conditions(item, recipe.conditioned).content
+    asked = module.model.backbone.renderer.render(content)
     moved, raw = _moved(module, examples, asked)
     scale = parent.loaded.manifest["reward"]
     by_record: dict[int, float] = defaultdict(float)
-    place = {id(record): index for index, record in enumerate(records)}
+    place = {id(record): index for index, record in enumerate(records[: len(stored)])}
     for example, by in zip(examples.items, moved.tolist(), strict=True):
         if (index := place.get(id(example.record))) is not None:
             by_record[index] += by / scale["std"]

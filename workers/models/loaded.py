@@ -19,7 +19,8 @@ from workers.models.reward_model import (
     step_rewards,
 )
 from workers.models.states import Aggregation, join
-from workers.schema import Features, Text
+from workers.schema import Features, Text, Trajectory
+from workers.schema.conditions import Condition, with_conditions
 from workers.schema.model_score import ModelScore
 from workers.schema.reasons import MOST_REASONS, Reason, Rescoring
 from workers.schema.records import Source
@@ -69,6 +70,11 @@ class Described:
         return frozenset(self.renderer.named_sources)
 
     @property
+    def conditioned(self) -> tuple[Condition, ...]:
+        """The conditions that it reads next to a trajectory."""
+        return tuple(getattr(self.renderer, "conditioned", ()))
+
+    @property
     def compared_by(self) -> set[str | None]:
         """By which criteria comparisons say whether its rewards are right; None: overall."""
         return {self.manifest.get("criterion")}
@@ -76,12 +82,15 @@ class Described:
     def render(
         self, content: Content, *, session: Session | None = None, task_tokens: int | None = None
     ) -> Any:
-        """What the backbone reads of an item; no tensor is touched. Raises RewardError for what it cannot read.
+        """What the backbone reads of an item, with the conditions that its data state; no tensor is touched. Raises
+        RewardError for what it cannot read.
 
         session: which growing trajectory it is of; a hint for the cache. task_tokens: at most so many for the task, as
         `task_room` of another item with the same task says.
         """
         limit = {} if task_tokens is None else {"task_tokens": task_tokens}
+        if self.conditioned and isinstance(content, Trajectory):
+            content = with_conditions(content, self.conditioned)
         rendered = self.renderer.render(content, **limit)
         if session is not None and isinstance(rendered, Tokens):
             return replace(rendered, session=session)
@@ -90,7 +99,7 @@ class Described:
     @property
     def warm_up_content(self) -> Content:
         """Something it can read: to be scored before the first caller asks."""
-        features = getattr(self.renderer, "features", None)
+        features = getattr(self.renderer, "given_features", None)
         return Text("Hello.") if features is None else Features(((0.0,) * features,))
 
     def count(self, text: str) -> int:

@@ -20,8 +20,17 @@ UNFROZEN: dict[str, Any] = {"unfrozen": True, **UNFROZEN_SCHEDULE}
 # What a recipe says of the feedback and its losses, whichever model learns from them.
 FEEDBACK_KEYS = (
     *("objective", "criterion", "joint_weights", "criteria_weights", "aggregation", "margins"),
-    *("strength_weights", "label_smoothing", "ties", "annotators", "folds"),
-    *("generators", "generated_per_trajectory", "generated_weight"),
+    *(
+        "strength_weights",
+        "label_smoothing",
+        "ties",
+        "annotators",
+        "folds",
+        "conditioned",
+        "negate",
+        "hindsight",
+    ),
+    *("generators", "factors", "factor_margin", "generated_per_trajectory", "generated_weight"),
 )
 _ENCODER_KEYS = ("encoder", "encoder_prompt", "chunk_tokens")
 _STEP_ENCODER_KEYS = (*_ENCODER_KEYS, "max_tokens", "centring")

@@ -11,182 +11,65 @@ from typing import Annotated, Any, get_args
 import msgspec
 
 from workers.errors import InvalidRecord
+from workers.schema.components import (
+    Component,
+    CriterionPart,
+    GroupComponent,
+    Improvement,
+    JudgePart,
+    ModelPart,
+    Novelty,
+    RewardModelPart,
+    TokenPenalty,
+    Verifier,
+)
 from workers.schema.decode import convert, finite, optional_str, require_list, require_object
-from workers.schema.patterns import compiled
+from workers.schema.model_score import PROCESS_AGGREGATIONS
+from workers.schema.transforms import (
+    ADDITIVE,
+    Delta,
+    NoRepeats,
+    Normalise,
+    Risk,
+    RunningNormalise,
+    Shaping,
+    Transform,
+    ValueAtRisk,
+)
 
 # An item is `uncertain` when the ensemble's standard deviation passes half of that of the training rewards:
 # the heads then disagree by what separates a middling trajectory from one at the 70th percentile.
 UNCERTAIN_ABOVE = 0.5
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
-Positive = Annotated[float, msgspec.Meta(gt=0)]
-
-
-class _Part(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
-    """What components have in common. name: its key in the reply's `components`."""
-
-    name: Name
-    weight: float = 1.0
-
-
-class RewardModelPart(_Part, frozen=True, kw_only=True, tag="reward_model"):
-    """A reward model's normalised reward. model: `project/name@version`.
-
-    server: the name of the vLLM server that computes it, one of the configured servers; else it is computed locally.
-    """
-
-    model: Name
-    server: Name | None = None
-
-
-class CriterionPart(_Part, frozen=True, kw_only=True, tag="criterion"):
-    """A model's score on one criterion, as its place on the criterion's scale: 0 to 1.
-
-    criterion: the name of one the model was trained on, or the text of a new one.
-    """
-
-    model: Name
-    criterion: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
-
-
-class StepPenalty(_Part, frozen=True, kw_only=True, tag="step_penalty"):
-    """-1 for every agent step beyond `free`: at most 0."""
-
-    free: Count = 0
-
-
-class TokenPenalty(_Part, frozen=True, kw_only=True, tag="token_penalty"):
-    """-(tokens the agent wrote beyond `free`) / `per`, in tokens of the endpoint's first model: at most 0."""
-
-    free: Count = 0
-    per: Annotated[int, msgspec.Meta(ge=1)] = 1000
-
-
-class RepetitionPenalty(_Part, frozen=True, kw_only=True, tag="repetition_penalty"):
-    """-(repeated n-grams of words / all n-grams) of what the agent wrote: -1 to 0."""
-
-    ngram: Annotated[int, msgspec.Meta(ge=1, le=100)] = 4
-
-
-class ToolFormat(_Part, frozen=True, kw_only=True, tag="tool_format"):
-    """The share of tool calls with a name and a JSON object of arguments: 0 to 1; 1 without a call."""
-
-
-class ToolMatch(_Part, frozen=True, kw_only=True, tag="tool_match"):
-    """How well the calls match those of the item's `reference` in tool name, parameter names and values: 0 to 1
-    (ToolRL, arXiv 2504.13958, section 3.3)."""
-
-
-class Pattern(_Part, frozen=True, kw_only=True, tag="pattern"):
-    """1 where `expression` (RE2 syntax) matches the last agent message, or `all` of them; else 0."""
-
-    expression: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
-    within: Annotated[str, msgspec.Meta(pattern="^(last|all)$")] = "last"
-
-
-class Verifier(_Part, frozen=True, kw_only=True, tag="verifier"):
-    """A number from an HTTP service: POST {"inputs": [ITEM, ...]} to `url` -> {"rewards": [number, ...]}.
-
-    With a weight of 0 it is no part of the reward, and what the reward is watched against (gold).
-    """
-
-    url: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
-    timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=30)] = 10.0
-
-
-class JudgePart(_Part, frozen=True, kw_only=True, tag="judge"):
-    """What a language model says of the run by a rubric, as its place on the scale: 0 to 1; and why, in words.
-
-    judge: the name of a judge of the project that scores. criterion: one of its rubric's; without it, the mean of those
-    that apply, by the rubric's weights. otherwise: the number where the judge cannot tell; else that is an error.
-    timeout_seconds: of a call. With a weight of 0 it is no part of the reward, and asked for critiques only.
-    """
-
-    judge: Name
-    criterion: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
-    otherwise: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
-    timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=300)] = 60.0
-
-
-Component = (
-    RewardModelPart
-    | CriterionPart
-    | StepPenalty
-    | TokenPenalty
-    | RepetitionPenalty
-    | ToolFormat
-    | ToolMatch
-    | Pattern
-    | Verifier
-    | JudgePart
-)
-
-
-class _Transform(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
-    pass
-
-
-class Normalise(_Transform, frozen=True, kw_only=True, tag="normalise"):
-    """(raw - median) / std over the distinct training trajectories. Always the first transform. Unbounded."""
-
-
-class Clip(_Transform, frozen=True, kw_only=True, tag="clip"):
-    """min(reward - eta, 0): in (-inf, 0]. Nothing is gained beyond eta (arXiv 2410.15115)."""
-
-    eta: float = 0.0
-
-
-class Squash(_Transform, frozen=True, kw_only=True, tag="squash"):
-    """scale * tanh(reward / scale): in [-scale, scale], order kept, slope 1 at zero."""
-
-    scale: Positive = 3.0
-
-
-class Delta(_Transform, frozen=True, kw_only=True, tag="delta"):
-    """Scores of single steps become differences, so that what has gathered after any step is that step's score
-    (arXiv 2410.15115, section 4). For the aggregations sum, mean and min; refused on value, which has differences."""
-
-
-class Gate(_Transform, frozen=True, kw_only=True, tag="gate"):
-    """`otherwise` where the component's value is below `at_least`; else unchanged (DeepTravel: a verifier first)."""
-
-    component: Name
-    at_least: float = 0.5
-    otherwise: float = -1.0
-
-
-class Pessimism(_Transform, frozen=True, kw_only=True, tag="pessimism"):
-    """reward - k * std: at most the reward. For ensembles (Coste et al., arXiv 2310.02743)."""
-
-    k: Annotated[float, msgspec.Meta(ge=0)] = 1.0
-
-
-Transform = Normalise | Clip | Squash | Delta | Gate | Pessimism
-
 
 class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """policy_template: the chat template of the policy whose text trainers send: a known family's name (`qwen3`,
-    `llama3`, ...), or of a model folder that the operator listed. Roles are then read in responses too.
+    `llama3`, ...), or of a model folder that the operator listed. Roles are then read in responses too. group_size: how
+    many inputs of a request have the same `group`, where something compares them; others are refused.
     """
 
     components: tuple[Component, ...]
     transforms: tuple[Transform, ...] = (Normalise(),)
     policy_template: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
+    group_size: Annotated[int, msgspec.Meta(ge=2, le=10_000)] | None = None
 
     @property
     def models(self) -> tuple[str, ...]:
-        named = (
-            component.model
-            for component in self.components
-            if isinstance(component, RewardModelPart | CriterionPart)
-        )
+        named = (component.model for component in self.components if isinstance(component, ModelPart))
         return tuple(dict.fromkeys(named))
 
     @property
-    def gates(self) -> frozenset[str]:
-        """The components that a transform looks at."""
-        return frozenset(transform.component for transform in self.transforms if isinstance(transform, Gate))
+    def components_read(self) -> frozenset[str]:
+        """The components that a transform or another component looks at."""
+        by_transforms = frozenset(name for part in self.transforms for name in part.components_read)
+        return by_transforms | {part.component for part in self.components if isinstance(part, Improvement)}
+
+    @property
+    def compares_groups(self) -> bool:
+        """Whether an input's reward depends on the others of its group."""
+        return any(map(compares_group, self.transforms)) or any(
+            isinstance(part, GroupComponent) for part in self.components
+        )
 
     def criteria(self, model: str) -> tuple[str, ...]:
         """What the model is asked to score, by its components."""
@@ -207,32 +90,24 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The same with other names of its models: full ones for what people wrote."""
         parts = tuple(
             msgspec.structs.replace(component, model=names[component.model])
-            if isinstance(component, RewardModelPart | CriterionPart)
+            if isinstance(component, ModelPart)
             else component
             for component in self.components
         )
         return msgspec.structs.replace(self, components=parts)
 
     def with_component_name(self, before: str, after: str) -> "EndpointSpec":
-        """The same with another name of a component, where the gates look for it too."""
-        components = (
-            msgspec.structs.replace(part, name=after) if part.name == before else part
-            for part in self.components
-        )
-        transforms = (
-            msgspec.structs.replace(part, component=after)
-            if isinstance(part, Gate) and part.component == before
-            else part
-            for part in self.transforms
-        )
+        """The same with another name of a component, where the transforms look for it too."""
+        components = (_with_component_name(part, before, after) for part in self.components)
+        transforms = (_with_component_name(part, before, after) for part in self.transforms)
         return msgspec.structs.replace(self, components=tuple(components), transforms=tuple(transforms))
 
     def to_builtins(self) -> dict[str, Any]:
         """Defaults written out: what a revision means must not change with them. What is None is left out."""
         built: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         parts = ("components", "transforms")
-        named = {} if self.policy_template is None else {"policy_template": self.policy_template}
-        return named | {
+        options = {key: built[key] for key in OPTIONS if built[key] is not None}
+        return options | {
             part: [
                 {key: value for key, value in component.items() if value is not None}
                 for component in built[part]
@@ -241,10 +116,13 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         }
 
 
+OPTIONS = ("policy_template", "group_size")
+
+
 def parse_spec(value: Any, *, pointer: str = "") -> EndpointSpec:
     """The spec of a decoded JSON object; `normalise` first unless it is given. Raises InvalidRecord."""
     value = require_object(value, pointer=pointer)
-    known = ("components", "transforms", "policy_template")
+    known = ("components", "transforms", *OPTIONS)
     unknown = next((key for key in value if key not in known), None)
     if unknown is not None:
         raise InvalidRecord(
@@ -254,6 +132,7 @@ def parse_spec(value: Any, *, pointer: str = "") -> EndpointSpec:
         components=_components(value.get("components"), f"{pointer}/components"),
         transforms=parse_transforms(value.get("transforms", []), pointer=f"{pointer}/transforms"),
         policy_template=optional_str(value.get("policy_template"), pointer=f"{pointer}/policy_template"),
+        group_size=_group_size(value.get("group_size"), f"{pointer}/group_size"),
     )
     _require_sense(spec, pointer)
     return spec
@@ -273,6 +152,46 @@ def parse_transforms(value: Any, *, pointer: str = "") -> tuple[Transform, ...]:
     return tuple(
         transforms if transforms and isinstance(transforms[0], Normalise) else [Normalise(), *transforms]
     )
+
+
+def compares_group(transform: Transform) -> bool:
+    """Whether the transform of an input depends on the other inputs of its group."""
+    if isinstance(transform, Shaping):
+        return transform.fades_at is not None
+    if isinstance(transform, RunningNormalise):
+        return transform.over == "group"
+    return isinstance(transform, Risk | ValueAtRisk)
+
+
+def step_transform_problem(spec: EndpointSpec, aggregation: str) -> str | None:
+    """What is wrong with transforms of steps that add up where those of the models do not; None where nothing is."""
+    if aggregation not in PROCESS_AGGREGATIONS or any(isinstance(part, Delta) for part in spec.transforms):
+        return None
+    found = next((part for part in spec.transforms if isinstance(part, ADDITIVE)), None)
+    if found is None:
+        return None
+    tag = type(found).__struct_config__.tag
+    return (
+        f"{tag} changes steps that add up to the reward, and each step of this model (aggregation {aggregation}) has "
+        f"its own score; put `delta` after normalise, or remove {tag}."
+    )
+
+
+def _with_component_name(part: Any, before: str, after: str) -> Any:
+    changed: dict[str, Any] = {
+        key: after for key in ("name", "component") if getattr(part, key, None) == before
+    }
+    if before in (names := getattr(part, "components", None) or ()):
+        changed["components"] = tuple(after if name == before else name for name in names)
+    return msgspec.structs.replace(part, **changed) if changed else part
+
+
+def _group_size(value: Any, at: str) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= 10_000:
+        raise InvalidRecord("group_size must be a whole number from 2 to 10,000.", pointer=at)
+    return value
 
 
 def _components(value: Any, at: str) -> tuple[Component, ...]:
@@ -300,12 +219,20 @@ def _parsed(raw: Any, parts: Any, at: str) -> Any:
         if key not in fields and key != "type":
             known = ", ".join(["type", *sorted(fields)])
             raise InvalidRecord(f"unknown key {key!r}; known are {known}.", pointer=f"{at}/{key}")
-        if isinstance(value, float | int) and not isinstance(value, bool):
-            finite(value, pointer=f"{at}/{key}")
+        _require_finite(value, f"{at}/{key}")
     missing = next((name for name, field in fields.items() if field.required and name not in raw), None)
     if missing is not None:
         raise InvalidRecord(f"{kind} needs {missing}.", pointer=f"{at}/{missing}")
     return convert(raw, parts, pointer=at)
+
+
+def _require_finite(value: Any, at: str) -> None:
+    """Of every number in it, at any depth."""
+    if isinstance(value, list | dict):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            _require_finite(inner, f"{at}/{key}")
+    elif isinstance(value, float | int) and not isinstance(value, bool):
+        finite(value, pointer=at)
 
 
 def _require_sense(spec: EndpointSpec, pointer: str) -> None:
@@ -313,18 +240,19 @@ def _require_sense(spec: EndpointSpec, pointer: str) -> None:
     for index, component in enumerate(spec.components):
         if (
             component.weight == 0
-            and component.name not in spec.gates
+            and component.name not in spec.components_read
             and not isinstance(component, Verifier | JudgePart)
         ):
             raise InvalidRecord(
-                "weight is 0 and no gate looks at the component; leave it out, or give it a weight.",
+                "weight is 0 and no transform looks at the component; leave it out, or give it a weight.",
                 pointer=f"{pointer}/components/{index}/weight",
             )
-        if isinstance(component, Pattern):
-            try:
-                compiled(component.expression)
-            except InvalidRecord as error:
-                raise error.at(f"{pointer}/components/{index}/expression") from None
+        try:
+            component.require_sense()
+        except InvalidRecord as error:
+            raise error.at(f"{pointer}/components/{index}") from None
+        if isinstance(component, Improvement):
+            _require_source(spec, component, f"{pointer}/components/{index}/component")
         if isinstance(component, TokenPenalty) and not spec.models:
             raise InvalidRecord(
                 "a token penalty counts in a model's tokens, and the endpoint has no model; use step_penalty.",
@@ -338,11 +266,22 @@ def _require_sense(spec: EndpointSpec, pointer: str) -> None:
                 "delta must come directly after normalise: it computes differences of the model's values.",
                 pointer=f"{pointer}/transforms/{index}",
             )
-        if isinstance(transform, Gate) and transform.component not in names:
-            raise InvalidRecord(
-                f"there is no component {transform.component!r}; there are {', '.join(names)}.",
-                pointer=f"{pointer}/transforms/{index}/component",
-            )
+        if isinstance(transform, NoRepeats) and any(
+            isinstance(other, NoRepeats) for other in spec.transforms[:index]
+        ):
+            raise InvalidRecord("no_repeats may appear once.", pointer=f"{pointer}/transforms/{index}")
+        for name in transform.components_read:
+            if name not in names:
+                key = "component" if getattr(transform, "component", None) == name else "components"
+                raise InvalidRecord(
+                    f"there is no component {name!r}; there are {', '.join(names)}.",
+                    pointer=f"{pointer}/transforms/{index}/{key}",
+                )
+    if spec.group_size is not None and not spec.compares_groups:
+        raise InvalidRecord(
+            "nothing of this endpoint compares the inputs of a group; remove group_size.",
+            pointer=f"{pointer}/group_size",
+        )
     if all(component.weight == 0 for component in spec.components):
         raise InvalidRecord(
             "every weight is 0, so every reward would be 0. Give a component a weight.",
@@ -350,15 +289,26 @@ def _require_sense(spec: EndpointSpec, pointer: str) -> None:
         )
 
 
+def _require_source(spec: EndpointSpec, part: Improvement, at: str) -> None:
+    names = [other.name for other in spec.components if not isinstance(other, Improvement)]
+    if part.component not in names:
+        raise InvalidRecord(
+            f"improvement needs another component, and there is no {part.component!r}; there are "
+            f"{', '.join(names) or 'none'}.",
+            pointer=at,
+        )
+
+
 def _require_one_place(spec: EndpointSpec, pointer: str) -> None:
     """A model is computed here, or on one server, which has no criterion head."""
     for index, component in enumerate(spec.components):
-        if not isinstance(component, RewardModelPart | CriterionPart):
+        if not isinstance(component, ModelPart):
             continue
         server = spec.servers.get(component.model)
-        if isinstance(component, CriterionPart) and server is not None:
+        if isinstance(component, CriterionPart | Novelty) and server is not None:
+            lacks = "no criteria" if isinstance(component, CriterionPart) else "no novelty"
             raise InvalidRecord(
-                f"{component.model} is computed by the server {server}, which scores no criteria.",
+                f"{component.model} is computed by the server {server}, which scores {lacks}.",
                 pointer=f"{pointer}/components/{index}/model",
             )
         if isinstance(component, RewardModelPart) and component.server != server:

@@ -1,6 +1,7 @@
 """ITEM: the input of the reward API, imports and clients: one thing to be scored."""
 
 import dataclasses
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,12 +10,13 @@ import msgspec
 from workers.errors import InvalidRecord
 from workers.schema.atif import from_atif
 from workers.schema.atif_writer import to_atif
+from workers.schema.conditions import CONDITIONS, condition_text, parse_conditions, with_conditions
 from workers.schema.decode import clean, convert, finite, optional_str, require_object
 from workers.schema.messages import build_trajectory, from_messages, from_prompt_response
-from workers.schema.records import Task, Trajectory
+from workers.schema.records import Step, Task, Trajectory
 
 FORMS = ("messages", "trajectory", "prompt", "text", "input_ids", "features", "trajectory_id")
-OPTIONS = ("reference", "group", "session", "logprob", "ref_logprob", "metadata")
+OPTIONS = ("reference", "group", "session", "logprob", "ref_logprob", "metadata", *CONDITIONS[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class RenderedText:
 class ScoreInput:
     """group: items of the same prompt. session: this trajectory grows. logprobs: sums over the response, in nats.
 
-    flags: what reading the item left out or took for granted. rendered: the text it was read from, if any.
+    conditions: by name, what a conditioned model reads next to the content, without the reference answer. flags: what
+    reading the item left out or took for granted. rendered: the text it was read from, if any.
     """
 
     content: Content
@@ -74,8 +77,16 @@ class ScoreInput:
     logprob: float | None = None
     ref_logprob: float | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    conditions: dict[str, str] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     rendered: RenderedText | None = None
+
+    @property
+    def step_count(self) -> int:
+        """Agent steps, rows of features, or 1."""
+        if isinstance(self.content, Trajectory):
+            return len(self.content.agent_steps)
+        return len(self.content.rows) if isinstance(self.content, Features) else 1
 
     def with_content(self, content: Content) -> "ScoreInput":
         return dataclasses.replace(self, content=content)
@@ -100,18 +111,37 @@ def parse_item(
             f"unknown key {unknown!r}; an item may have {', '.join([*FORMS, *OPTIONS])}.",
             pointer=f"{pointer}/{unknown}",
         )
-    reference, group, session = (
-        optional_str(value.get(name), pointer=f"{pointer}/{name}") for name in OPTIONS[:3]
-    )
+    group, session = (optional_str(value.get(name), pointer=f"{pointer}/{name}") for name in OPTIONS[1:3])
     return ScoreInput(
         content=_content(forms[0], value, task, pointer),
-        reference=reference,
+        reference=_reference_text(value.get("reference")),
         group=group,
         session=session,
         logprob=finite(value.get("logprob"), pointer=f"{pointer}/logprob"),
         ref_logprob=finite(value.get("ref_logprob"), pointer=f"{pointer}/ref_logprob"),
         metadata=require_object(value.get("metadata") or {}, pointer=f"{pointer}/metadata"),
+        conditions=parse_conditions(value, pointer=pointer),
     )
+
+
+def with_item_conditions(item: ScoreInput, conditioned: Collection[str]) -> ScoreInput:
+    """The item with the conditions of these in its trajectory, its own before those that are stored. Numbers with a
+    goal become a trajectory, which can have one; other content is as it was."""
+    if not conditioned:
+        return item
+    given = item.conditions | ({} if item.reference is None else {"reference": item.reference})
+    content = item.content
+    if isinstance(content, Features) and "goal" in conditioned and "goal" in given:
+        steps = tuple(Step(source="agent", features=row) for row in content.rows)
+        content = Trajectory(steps=steps, task=Task(id=""))
+    if not isinstance(content, Trajectory):
+        return item
+    return item.with_content(with_conditions(content, conditioned, given))
+
+
+def _reference_text(value: Any) -> str | None:
+    """A text as it is, anything else as JSON."""
+    return None if value is None else condition_text(value)
 
 
 def _content(form: str, value: dict[str, Any], task: Task | None, pointer: str) -> Content:
@@ -168,5 +198,5 @@ def item_json(item: ScoreInput) -> dict[str, Any]:
         form = {"features": [list(row) for row in content.rows]}
     else:
         form = {"trajectory_id": content.id}
-    options = {name: getattr(item, name) for name in OPTIONS}
+    options = {name: getattr(item, name) for name in OPTIONS if name not in CONDITIONS[1:]} | item.conditions
     return form | {name: value for name, value in options.items() if value not in (None, {})}

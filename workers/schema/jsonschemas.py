@@ -44,7 +44,17 @@ ITEM: dict[str, Any] = {
             "description": "[agent steps][features]",
         },
         "trajectory_id": {"type": "string", "description": "a stored trajectory"},
-        "reference": {"type": ["string", "null"]},
+        "reference": {
+            "description": "the right answer: a text, or JSON that components of the endpoint read; null is none"
+        },
+        **{
+            name: {"type": ["string", "null"], "description": f"{what}, for models that read it"}
+            for name, what in (
+                ("goal", "what is to be reached"),
+                ("principle", "what to judge by"),
+                ("persona", "whom it is for"),
+            )
+        },
         "group": {"type": ["string", "null"], "description": "items of the same prompt"},
         "session": {"type": ["string", "null"], "description": "this trajectory grows; a cache hint"},
         "logprob": {"type": ["number", "null"], "description": "sum over the response, nats"},

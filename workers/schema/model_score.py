@@ -32,6 +32,7 @@ class ModelScore:
     criteria: dict[str, float] = field(default_factory=dict)
     ood_score: float | None = None
     critique: str | None = None
+    flags: tuple[str, ...] = ()
 
     @classmethod
     def sum_of_steps(cls, steps: Sequence[float]) -> "ModelScore":
@@ -39,6 +40,8 @@ class ModelScore:
         return cls(math.fsum(steps), 0.0, 0.0, tuple(steps))
 
     @classmethod
-    def at_last_step(cls, value: float, steps: int, critique: str | None = None) -> "ModelScore":
+    def at_last_step(
+        cls, value: float, steps: int, critique: str | None = None, flags: tuple[str, ...] = ()
+    ) -> "ModelScore":
         """The score of the trajectory in one number, which its last step gets."""
-        return cls(value, 0.0, 0.0, (*[0.0] * (steps - 1), value), critique=critique)
+        return cls(value, 0.0, 0.0, (*[0.0] * (steps - 1), value), critique=critique, flags=flags)

@@ -38,7 +38,7 @@ def manifest_recipe(manifest: Mapping[str, Any], *, name: str) -> dict[str, Any]
     kind = part.get("kind")
     found = {"objective": manifest.get("objective"), "criterion": manifest.get("criterion"), "backbone": kind}
     found |= {key: part.get(key) for key in (*_SHAPE, "unfrozen", "lora_rank", "channels")}
-    found |= {key: text.get(key) for key in ("chunk_tokens", "max_tokens", "critique_tokens")}
+    found |= {key: text.get(key) for key in ("chunk_tokens", "max_tokens", "critique_tokens", "conditioned")}
     if kind in (*DECODER_KINDS, GENERATIVE):
         found |= {"backbone": "decoder", "decoder": name}
     if part.get("encoder") == "own":
@@ -68,6 +68,13 @@ def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
             f"folds = {recipe.folds} would evaluate on training tasks of the parent; set folds = 0, or train without "
             "a parent.",
             pointer="/folds",
+        )
+    theirs_read = tuple(_object(manifest, "text").get("conditioned", ()))
+    if theirs_read != recipe.conditioned:
+        raise RewardError(
+            f"the parent reads {', '.join(theirs_read) or 'nothing'} next to a trajectory, this model "
+            f"{', '.join(recipe.conditioned) or 'nothing'}; give it the same `conditioned`, or train without a parent.",
+            pointer="/conditioned",
         )
     if kind in CONVEX:  # features and outputs are matched by name
         return

@@ -19,15 +19,26 @@ _LONGEST = 40
 
 
 def reading_flags(
-    item: ScoreInput, *, reads_reference: bool, named_sources: Collection[Source] = ()
+    item: ScoreInput,
+    *,
+    reads_reference: bool,
+    named_sources: Collection[Source] = (),
+    conditioned: Collection[str] = (),
 ) -> tuple[str, ...]:
     """reads_reference: whether a component compares with the reference answer. named_sources: the sources of steps
-    whose speakers are read."""
+    whose speakers are read. conditioned: the conditions that models read, of trajectories only."""
     flags = dict.fromkeys((*item.flags, *_of_content(item.content)))
     if isinstance(item.content, Trajectory) and _has_unread_speaker(item.content, named_sources):
         flags["unread:speaker"] = None
-    if item.reference is not None and not reads_reference:
+    is_read = isinstance(item.content, Trajectory)
+    if item.reference is not None and not (reads_reference or (is_read and "reference" in conditioned)):
         flags["unread:reference"] = None
+    for name in item.conditions:
+        if not (is_read and name in conditioned):
+            flags[f"unread:{name}"] = None
+    for name in conditioned:
+        if not (isinstance(item.content, Trajectory) and item.content.conditions.get(name)):
+            flags[f"missing:{name}"] = None
     return tuple(flags)
 
 

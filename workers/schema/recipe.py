@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from workers.errors import RewardError
+from workers.schema.conditions import Condition
 from workers.schema.decode import escape
 from workers.schema.recipe_help import PURPOSES, Channel, Generator, Searched
 
@@ -35,6 +36,8 @@ class Recipe:
     criterion: str | None = None
     joint_weights: dict[str, NonNegative] = field(default_factory=dict)
     criteria_weights: dict[str, float] = field(default_factory=dict)
+    conditioned: tuple[Condition, ...] = ()
+    hindsight: Annotated[int, Meta(ge=0, le=100)] = 0
 
     backbone: Literal["step-encoder", "decoder", "features", "linear", "hybrid"] = "step-encoder"
     encoder: Annotated[str, Meta(min_length=1)] = "embedded"
@@ -89,6 +92,8 @@ class Recipe:
     search_seconds: Annotated[float, Meta(gt=0, le=1_000_000)] = 600.0
 
     generators: tuple[Generator, ...] = ()
+    factors: tuple[str, ...] = ()
+    factor_margin: NonNegative = 0.5
     generated_per_trajectory: Annotated[int, Meta(ge=1, le=100)] = 1
     generated_weight: NonNegative = 0.5
 
@@ -280,6 +285,11 @@ def _check(recipe: Recipe) -> None:
             f"leave room for a chunk and {_CHUNK_FRAME_TOKENS} tokens more.",
             pointer="/chunk_tokens",
         )
+    if "conditions" in recipe.channels and not recipe.conditioned:
+        raise RewardError(
+            "a model that reads no conditions has no channel 'conditions'; set `conditioned`, or leave it out.",
+            pointer="/channels",
+        )
     if recipe.backbone == "linear" and "embedding" in recipe.channels:
         raise RewardError(
             "the backbone 'linear' has no encoder, so `channels` cannot name 'embedding'; leave it out, or use the "
@@ -290,11 +300,36 @@ def _check(recipe: Recipe) -> None:
         raise RewardError(
             f"channels names one twice: {', '.join(recipe.channels)}; name each once.", pointer="/channels"
         )
+    _check_conditions(recipe)
     if recipe.search:
         _check_search(recipe)
     if recipe.folds == 1:
         raise RewardError(
             "folds = 1 leaves nothing to train on; use 0 (none) or at least 2.", pointer="/folds"
+        )
+
+
+def _check_conditions(recipe: Recipe) -> None:
+    if len(set(recipe.conditioned)) < len(recipe.conditioned):
+        raise RewardError(
+            f"conditioned names one twice: {', '.join(recipe.conditioned)}; name each once.",
+            pointer="/conditioned",
+        )
+    if recipe.conditioned and recipe.objective == GENERATIVE:
+        raise RewardError(
+            "the objective 'generative' is asked in words; give it principles = true in place of `conditioned`.",
+            pointer="/conditioned",
+        )
+    if "principle" in recipe.conditioned and recipe.criterion is not None:
+        raise RewardError(
+            f"a model that reads principles learns from feedback by every criterion, criterion = {recipe.criterion!r} "
+            "from one; leave one of them out.",
+            pointer="/criterion",
+        )
+    if recipe.backbone == "features" and set(recipe.conditioned) - {"goal"}:
+        raise RewardError(
+            "the backbone 'features' reads numbers; of `conditioned` it can read 'goal' only.",
+            pointer="/conditioned",
         )
 
 

@@ -2,7 +2,17 @@
 
 from typing import Literal, get_args
 
-Generator = Literal["outcome", "swap", "drop", "repeat", "wrong_argument", "wrong_tool", "hard_negative"]
+Generator = Literal[
+    "outcome",
+    "correction",
+    "factors",
+    "swap",
+    "drop",
+    "repeat",
+    "wrong_argument",
+    "wrong_tool",
+    "hard_negative",
+]
 GENERATORS: tuple[Generator, ...] = get_args(Generator)
 # What `search` may name, the simplest first, and what each is.
 Searched = Literal["linear", "hybrid", "frozen", "unfrozen", "lora"]
@@ -16,7 +26,7 @@ _CANDIDATE_PURPOSES = (
 SEARCHED: dict[Searched, str] = dict(zip(get_args(Searched), _CANDIDATE_PURPOSES, strict=True))
 
 # What `channels` may name: the parts of what a linear or hybrid model reads of a step, and what each is.
-Channel = Literal["words", "characters", "observations", "structure", "overlap", "embedding"]
+Channel = Literal["words", "characters", "observations", "structure", "overlap", "embedding", "conditions"]
 _CHANNEL_PURPOSES = (
     "words and word pairs of the agent",
     "pieces of the agent's words",
@@ -24,6 +34,7 @@ _CHANNEL_PURPOSES = (
     "lengths, failures, repetitions, phrases and formatting",
     "overlap with the context and with earlier steps",
     "the encoder's embedding of the step, only with the backbone 'hybrid'",
+    "what the step has to do with the reference, goal, principle or persona, only with `conditioned`",
 )
 CHANNELS: dict[Channel, str] = dict(zip(get_args(Channel), _CHANNEL_PURPOSES, strict=True))
 
@@ -33,6 +44,10 @@ PURPOSES: dict[str, str] = {
     "joint_weights": "of 'joint': how much an objective counts, by its name; 0 leaves it out, 1 where it is not named",
     "criteria_weights": "of rubric scores without ratings: how much a criterion counts in the reward, by its name; "
     "below 0 more is worse; where it is not named, its weight in the rubric",
+    "conditioned": "what the model reads next to a trajectory, any of reference, goal, principle, persona: from the "
+    "data in training, from the request in serving; 'principle' also reads the criteria of comparisons and scores",
+    "hindsight": "of a model that reads goals: how many goals that a trajectory `reached`, by its metadata, are learnt "
+    "from as successes, and as many that only others reached as failures",
     "backbone": "what reads the trajectories: 'step-encoder', 'linear' (n-grams and structure) or 'hybrid' (these and "
     "embeddings of steps) anywhere, 'decoder' on a GPU, 'features' for numbers",
     "encoder": "'embedded' (MiniLM, comes with the installation), or a text encoder by its name: of "
@@ -92,6 +107,9 @@ PURPOSES: dict[str, str] = {
     "best; () takes the recipe as it is",
     "search_seconds": "of 'search': how long all candidates together may take",
     "generators": f"make more comparisons where people are scarce: any of {', '.join(GENERATORS)}; marked as generated",
+    "factors": "of the generator 'factors': what a better trajectory is better by, the most important first: criteria "
+    "of rubric scores, 'outcome', 'steps' (fewer), 'metadata.KEY'; with a minus, less is better; () is the rubric's",
+    "factor_margin": "of 'factors': by how many standard deviations two trajectories differ for a factor to decide",
     "generated_per_trajectory": "how many a generator makes of one trajectory, at most",
     "generated_weight": "weight of a generated comparison relative to one of a person",
     "critique_tokens": "of 'generative': largest number of tokens of a critique, before the verdict",
@@ -102,7 +120,8 @@ PURPOSES: dict[str, str] = {
     "own_critique_epochs": "of 'generative': passes over the pairs in which verdicts follow critiques the model wrote "
     "itself, after the epochs with annotators' comments; 0: none",
     "principles": "of 'generative': ask each comparison by its own criterion, so that a request may name any",
-    "negate": "of 'principles': the share asked by the opposite of the criterion, so that it has to be read",
+    "negate": "of 'principles', and of a model that is conditioned on them: the share asked by the opposite of the "
+    "criterion, so that it has to be read",
     "reinforce_steps": "of 'generative': steps of reinforcement by right verdicts, after the epochs; 0: none",
     "reinforce_samples": "critiques written of each pair, in each order; they are compared with each other",
     "reinforce_rate": "the learning rate of reinforcement",
@@ -119,6 +138,8 @@ REASONS: dict[str, str] = {
     "criterion": "the overall judgement is what most campaigns ask for",
     "joint_weights": "every kind of feedback counts; only 'progress' is left out, which reads what 'outcome' reads",
     "criteria_weights": "a rubric says it; what no rubric says is not guessed",
+    "conditioned": "most feedback is about what the trajectory itself says",
+    "hindsight": "needs data that tells what was reached",
     "backbone": "trains in seconds on any machine",
     "encoder": "needs no download",
     "encoder_prompt": "most encoders were trained without one; those that need one name it in their files",
@@ -167,6 +188,8 @@ REASONS: dict[str, str] = {
     "search": "a recipe says what it is; 'auto' is the one that searches",
     "search_seconds": "some minutes, as people wait for a first model",
     "generators": "human feedback is usually enough",
+    "factors": "the weights of a rubric order its criteria",
+    "factor_margin": "half a standard deviation is more than a slip",
     "generated_per_trajectory": "more of them say the same",
     "generated_weight": "generated comparisons count less than human ones",
     "critique_tokens": "a few sentences on each run",

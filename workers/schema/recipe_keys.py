@@ -28,7 +28,7 @@ def _of_objectives(*names: str) -> Callable[[Recipe], bool]:
 
 
 _COMPARISONS = ("bradley_terry", "joint")
-_BY_CRITERION = (*_COMPARISONS, "plackett_luce", "regression", GENERATIVE)
+_BY_CRITERION = (*_COMPARISONS, "plackett_luce", "regression", "ordinal", GENERATIVE)
 READERS = (
     KeyReader(("joint_weights",), "objective = 'joint'", _of_objectives("joint")),
     KeyReader(
@@ -88,6 +88,11 @@ READERS = (
     ),
     KeyReader(("generators",), "objective = 'bradley_terry' or 'joint'", _of_objectives(*_COMPARISONS)),
     KeyReader(
+        ("factors", "factor_margin"),
+        "'factors' in `generators`",
+        lambda recipe: "factors" in recipe.generators,
+    ),
+    KeyReader(
         ("generated_per_trajectory", "generated_weight"),
         "`generators`",
         lambda recipe: bool(recipe.generators),
@@ -123,7 +128,16 @@ READERS = (
         f"objective = {GENERATIVE!r}",
         _of_objectives(GENERATIVE),
     ),
-    KeyReader(("negate",), "principles = true", lambda recipe: recipe.principles),
+    KeyReader(
+        ("hindsight",),
+        "'goal' in `conditioned`, and an objective that learns from outcomes",
+        lambda recipe: "goal" in recipe.conditioned and recipe.objective in ("outcome", "progress", "joint"),
+    ),
+    KeyReader(
+        ("negate",),
+        "principles = true, or 'principle' in `conditioned`",
+        lambda recipe: recipe.principles or "principle" in recipe.conditioned,
+    ),
     KeyReader(
         (
             "reinforce_samples",

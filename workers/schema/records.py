@@ -91,7 +91,8 @@ class Task(Record, frozen=True, kw_only=True):
 class Trajectory(Record, frozen=True, kw_only=True):
     """What an agent did on a task. A step's `step` index is its place in `steps`.
 
-    reward, success: the outcome, from outside (a verifier, a benchmark); no model is ever shown them.
+    reward, success: the outcome, from outside (a verifier, a benchmark); no model is ever shown them. conditions: what
+    a conditioned model reads next to the steps, by name (`workers.schema.conditions`); none in stored data.
     """
 
     steps: tuple[Step, ...]
@@ -102,6 +103,7 @@ class Trajectory(Record, frozen=True, kw_only=True):
     reward: float | None = None
     success: bool | None = None
     metadata: dict[str, Any] = {}
+    conditions: dict[str, str] = {}
 
     @property
     def agent_steps(self) -> list[int]:
@@ -110,8 +112,11 @@ class Trajectory(Record, frozen=True, kw_only=True):
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 over the task id and the content of the steps: equal for equal content of any agent."""
-        content = [self.task.id, [_content(step) for step in self.steps]]
+        """SHA-256 over the task id, the content of the steps and what a model reads next to them: equal for equal
+        content of any agent."""
+        content: list[Any] = [self.task.id, [_content(step) for step in self.steps]]
+        if self.conditions:
+            content.append(self.conditions)
         try:
             encoded = _ENCODER.encode(content)
         except UnicodeEncodeError:  # lone surrogates, which nothing that was read by us has

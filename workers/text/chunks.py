@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from workers.errors import RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
+from workers.schema.conditions import CONDITIONS, Condition, conditions_read
 from workers.schema.records import Source
 from workers.text.grounding import grounding
 from workers.text.rendered import Content, UnsharedInput
@@ -26,12 +27,14 @@ from workers.text.speakers import ALL_SOURCES, with_names
 FRAME = 2  # the tokens put around a chunk of a BERT-type encoder: [CLS] ... [SEP]
 # Of texts that are likely to come again: prompts of groups, trajectories that grow.
 _KNOWN_BYTES = 16 * 1024**2
+_CONDITION_STEP = -2
 _ENTRY = 300  # bytes of a dictionary's entry with its key, roughly
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """ids: without the frame. source: place in SOURCES. agent_step: None outside agent steps; step: -1 for a gap."""
+    """ids: without the frame. source: place in SOURCES, or after them the place of a condition. agent_step: None
+    outside agent steps; step: -1 for a gap, -2 for a condition."""
 
     ids: tuple[int, ...]
     source: int
@@ -76,6 +79,25 @@ class Chunks(UnsharedInput):
         own = {SOURCES.index("agent"), SOURCES.index("reasoning")}
         return grounding((chunk.ids, chunk.source in own) for chunk in self.chunks)
 
+    @cached_property
+    def overlap(self) -> list[list[float]]:
+        """[chunks][2 * CONDITIONS]: by condition, the share of the chunk's tokens that are in it, and of its distinct
+        tokens those that the agent has said up to and with the chunk; 0 without it."""
+        own = {SOURCES.index("agent"), SOURCES.index("reasoning")}
+        found = [[0.0] * (2 * len(CONDITIONS)) for _ in self.chunks]
+        for place in range(len(CONDITIONS)):
+            stated = {
+                id_ for chunk in self.chunks if chunk.source == len(SOURCES) + place for id_ in chunk.ids
+            }
+            said: set[int] = set()
+            for row, chunk in zip(found, self.chunks, strict=True):
+                if not stated or chunk.source >= len(SOURCES):
+                    continue
+                said |= stated.intersection(chunk.ids) if chunk.source in own else set()
+                row[2 * place] = sum(id_ in stated for id_ in chunk.ids) / max(1, len(chunk.ids))
+                row[2 * place + 1] = len(said) / len(stated)
+        return found
+
 
 class _TokenCache:
     """The tokens of texts, by their hash, in at most so many bytes; least recently used go first. Safe to share."""
@@ -113,8 +135,8 @@ def _size(kept: "array[int]") -> int:
 class ChunkRenderer:
     """tokenizer: of the encoder; what it truncates or pads on its own is switched off. before, after: the special
     tokens around every chunk. prompt: a text that stands before each, for encoders that were trained with one.
-    names_speakers: whether a step begins with the name of its speaker, where it has one. Safe to use from any
-    thread."""
+    names_speakers: whether a step begins with the name of its speaker, where it has one. conditioned: which conditions
+    are read; they stand before the trajectory, in chunks with sources of their kind. Safe to use from any thread."""
 
     tokenizer: Tokenizer
     before: tuple[int, ...]
@@ -123,6 +145,7 @@ class ChunkRenderer:
     max_tokens: int
     names_speakers: bool = False
     prompt: str = ""
+    conditioned: tuple[Condition, ...] = ()
     rewrites = False
 
     def __post_init__(self) -> None:
@@ -206,6 +229,9 @@ class ChunkRenderer:
         return _TokenCache(_KNOWN_BYTES)
 
     def _chunks(self, trajectory: Trajectory) -> Iterable[Chunk]:
+        for name, text in conditions_read(trajectory, self.conditioned):
+            for piece in self.split(self.token_ids(text)):
+                yield Chunk(tuple(piece), len(SOURCES) + CONDITIONS.index(name), _CONDITION_STEP, None)
         agent_step = -1
         for index, step in enumerate(trajectory.steps):
             agent_step += step.source == "agent"

@@ -65,6 +65,7 @@ class ClassifierRenderer:
 
     rewrites = True  # an input of the next step is no longer version of this one's
     named_sources: frozenset[Source] = frozenset()
+    conditioned = ()
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", max_tokens: int, form: TextForm) -> None:
         self.tokenizer = tokenizer

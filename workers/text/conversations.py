@@ -17,6 +17,7 @@ from jinja2 import TemplateError
 
 from workers.errors import RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, ToolCall, Trajectory
+from workers.schema.conditions import TITLES, Condition, conditions_read
 from workers.schema.records import Source
 from workers.text.bounded_templates import render_chat
 from workers.text.dialect import Dialect, Message, in_parts
@@ -86,7 +87,8 @@ class Tokens:
 
 class ConversationRenderer:
     """tokenizer: a fast one. names_speakers: whether the message of a step begins with the name of its speaker, where
-    it has one. template: in place of the tokenizer's. Safe to use from any thread."""
+    it has one. template: in place of the tokenizer's. conditioned: which conditions are read; they stand in a message
+    before the first of the agent. Safe to use from any thread."""
 
     def __init__(
         self,
@@ -95,6 +97,7 @@ class ConversationRenderer:
         *,
         names_speakers: bool = False,
         template: str | None = None,
+        conditioned: tuple[Condition, ...] = (),
     ) -> None:
         if not tokenizer.is_fast:
             raise RewardError(
@@ -107,6 +110,7 @@ class ConversationRenderer:
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
         self.names_speakers = names_speakers
+        self.conditioned = conditioned
         self.named_sources: frozenset[Source] = ALL_SOURCES if names_speakers else frozenset()
         self.template: str = template or tokenizer.chat_template or PLAIN_TEMPLATE
         self._backend = tokenizer.backend_tokenizer
@@ -133,7 +137,7 @@ class ConversationRenderer:
         if not content.agent_steps:
             raise RewardError("the trajectory has no agent step, so there is nothing to score.")
         shown = with_names(content) if self.names_speakers else content
-        return self._conversation(shown, task_tokens)
+        return self._conversation(_with_conditions(shown, self.conditioned), task_tokens)
 
     def question(self, steps: Sequence[Step]) -> list[int]:
         """The ids of what precedes the agent's next word, after these steps."""
@@ -345,6 +349,16 @@ class ConversationRenderer:
         if half == 0:
             return GAP_TEXT
         return f"{text[: offsets[half - 1][1]]} {GAP_TEXT} {text[offsets[-half][0] :]}"
+
+
+def _with_conditions(trajectory: Trajectory, conditioned: Sequence[Condition]) -> Trajectory:
+    found = conditions_read(trajectory, conditioned)
+    if not found:
+        return trajectory
+    text = "\n\n".join(f"{TITLES[name]}:\n{text}" for name, text in found)
+    place, steps = trajectory.agent_steps[0], trajectory.steps
+    told = Step(source="user", message=(Part(text=text),))
+    return msgspec.structs.replace(trajectory, steps=(*steps[:place], told, *steps[place:]))
 
 
 def _marked(message: Message) -> Message:

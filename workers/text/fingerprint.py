@@ -15,6 +15,8 @@ def template_fingerprint(renderer: Renderer) -> str:
     probes = (
         (*_PROBES, _SPEAKERS) if renderer.named_sources else _PROBES
     )  # those of earlier models stay as they are
+    if renderer.conditioned:
+        probes = (*probes, _CONDITIONED)
     shown = [renderer.model_input(renderer.render(probe)) for probe in probes]
     text = json.dumps([limits, shown, *rest], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -50,6 +52,15 @@ _PROBES = (
         _text_step("agent", "A long answer, cut into chunks. " * 600),
         _text_step("agent", "Done."),
     ),
+)
+_CONDITIONED = replace(
+    _PROBES[1],
+    conditions={
+        "reference": "It was sent on Monday.",
+        "goal": "The state of order 17 is told.",
+        "principle": "short: says no more than it has to",
+        "persona": "Ann, who is in a hurry",
+    },
 )
 _SPEAKERS = _probe(
     Step(source="user", speaker="Ann", message=(Part(text="Where is 17?"),)),

@@ -13,6 +13,7 @@ class RememberingRenderer:
         self.renderer = renderer
         self.rewrites = renderer.rewrites
         self.named_sources = renderer.named_sources
+        self.conditioned = renderer.conditioned
         self._rendered: dict[str, Any] = {}
 
     def render(self, content: Content, **limits: Any) -> Any:

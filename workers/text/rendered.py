@@ -1,9 +1,10 @@
 """What every renderer produces, for all backbones."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from workers.schema import Features, Text, TokenIds, Trajectory
+from workers.schema.conditions import Condition
 from workers.schema.records import Source
 
 Content = Trajectory | Text | TokenIds | Features
@@ -52,6 +53,10 @@ class Renderer(Protocol):
     @property
     def named_sources(self) -> Collection[Source]:
         """The sources of steps whose speaker it reads; none of models from before speakers were read."""
+
+    @property
+    def conditioned(self) -> Sequence[Condition]:
+        """The conditions that it reads of a trajectory."""
 
     def render(self, content: Content) -> Any:
         """A Rendered. Raises RewardError for what this backbone cannot read."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from workers.errors import RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
+from workers.schema.conditions import Condition, conditions_read
 from workers.schema.records import Source
 from workers.text.ngrams import pieces, words
 from workers.text.rendered import Content, UnsharedInput
@@ -28,19 +29,19 @@ _PROBE = "Sorry, the order #17 (Zürich) wasn't found."
 @dataclass(frozen=True)
 class StepTexts(UnsharedInput):
     """agent_texts, observations: by agent step, what the agent wrote and called, and what its calls gave back.
-    structure: [steps, len(NAMES)] float32."""
+    structure: [steps, len(NAMES)] float32. conditions: (name, text) of those that are read."""
 
     agent_texts: tuple[str, ...]
     observations: tuple[str, ...]
     structure: NDArray[np.float32] = field(compare=False)
+    conditions: tuple[tuple[Condition, str], ...] = ()
     truncated = False
 
     @cached_property
     def tokens(self) -> int:
         """Words, and one for each step."""
-        return len(self.agent_texts) + sum(
-            len(text.split()) for text in (*self.agent_texts, *self.observations)
-        )
+        texts = (*self.agent_texts, *self.observations, *(text for _, text in self.conditions))
+        return len(self.agent_texts) + sum(len(text.split()) for text in texts)
 
     @property
     def reads(self) -> tuple[int | None, ...]:
@@ -49,7 +50,11 @@ class StepTexts(UnsharedInput):
     @cached_property
     def key(self) -> bytes:
         digest = hashlib.blake2b(self.structure.tobytes(), digest_size=16)
-        for text in (*self.agent_texts, *self.observations):
+        for text in (
+            *self.agent_texts,
+            *self.observations,
+            *(part for pair in self.conditions for part in pair),
+        ):
             encoded = text.encode("utf-8", "replace")
             digest.update(len(encoded).to_bytes(8, "little"))
             digest.update(encoded)
@@ -58,9 +63,11 @@ class StepTexts(UnsharedInput):
 
 @dataclass(frozen=True)
 class StepTextRenderer:
-    """names_speakers: whether what an agent wrote begins with its name, where the step has one."""
+    """names_speakers: whether what an agent wrote begins with its name, where the step has one. conditioned: which
+    conditions are read."""
 
     names_speakers: bool = field(default=False, kw_only=True)
+    conditioned: tuple[Condition, ...] = field(default=(), kw_only=True)
     rewrites = False
 
     @property
@@ -93,14 +100,16 @@ class StepTextRenderer:
             )
             for is_own in (True, False)
         )
-        return StepTexts(agent_texts, observations, structure(content))
+        conditions = conditions_read(content, self.conditioned)
+        return StepTexts(agent_texts, observations, structure(content), conditions)
 
     def count(self, text: str) -> int:
         return len(text.split())
 
     def model_input(self, rendered: StepTexts) -> list[Any]:
         numbers = [[round(float(number), 4) for number in row] for row in rendered.structure]
-        return [[*rendered.agent_texts], [*rendered.observations], numbers]
+        conditions = [[*map(list, rendered.conditions)]] if rendered.conditions else []
+        return [[*rendered.agent_texts], [*rendered.observations], numbers, *conditions]
 
     def settings(self) -> list[Any]:
         probes = [words(_PROBE), words(_PROBE, salt=1), pieces(_PROBE)]

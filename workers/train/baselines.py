@@ -47,7 +47,7 @@ def fit_baselines(
     if recipe.backbone != "features":
         own = model.renderer
         is_own = isinstance(own, RememberingRenderer) and isinstance(own.renderer, StepTextRenderer)
-        reading = LinearReading(own) if is_own else LinearReading()
+        reading = LinearReading.through(own) if is_own else LinearReading.of(recipe)
         for name, channels in (("linear", ()), ("structure", STRUCTURE)):
             if name != "linear" or not is_linear(recipe):
                 models[name] = linear_scores(

@@ -107,6 +107,15 @@ class ConvexTrainer(Training):
         """For the log."""
         return f"at most {_STEPS} steps of L-BFGS, after the choice of a ridge penalty"
 
+    @property
+    def parent_choice(self) -> dict[str, Any] | None:
+        """Of a model with the weights of a parent as prior mean: {factor, losses: {factor: loss}}, the losses on
+        held-out tasks of the training split; none for too few tasks to choose by. After the run."""
+        if not self.backbone.has_parent or self.penalty is None:
+            return None
+        losses = {f"{factor:g}": loss for factor, loss in self.factor_losses.items()}
+        return {"factor": self.penalty.factor, "losses": losses}
+
     def run(self) -> None:
         """Raises TrainingStopped, RewardError."""
         self.module.cpu()  # where sparse products are; a frozen encoder, which is no part of the module, stays

@@ -15,6 +15,7 @@ from workers.evaluate.steps import fits_threshold
 from workers.models import LoadedModel, ModelScore, RewardModel, renderer_of
 from workers.objectives import Examples, collect, collect_training
 from workers.schema import FeedbackRecord
+from workers.schema.conditions import training_records
 from workers.schema.recipe import CONVEX, Recipe
 from workers.schema.records import record_trajectories
 from workers.text import Renderer
@@ -137,19 +138,22 @@ class CrossValidation:
         return self.train_on(*self.split(records))
 
     def train_on(
-        self, training_records: Sequence[FeedbackRecord], validation_records: Sequence[FeedbackRecord]
+        self, records: Sequence[FeedbackRecord], validation_records: Sequence[FeedbackRecord]
     ) -> tuple[MultiObjectiveModule, LoadedModel]:
-        """A model of the training records, and the module that was trained."""
-        trainer, model = self.trainer_on(training_records, validation_records)
+        """A model of these records, and the module that was trained."""
+        trainer, model = self.trainer_on(records, validation_records)
         return trainer.module, model
 
     def trainer_on(
-        self, training_records: Sequence[FeedbackRecord], validation_records: Sequence[FeedbackRecord]
+        self, records: Sequence[FeedbackRecord], validation_records: Sequence[FeedbackRecord]
     ) -> tuple[Trainer, LoadedModel]:
-        """A model of the training records, and the trainer after its run."""
-        first = record_trajectories([*training_records, *validation_records][0])
+        """A model of these records, and the trainer after its run."""
+        first = record_trajectories([*records, *validation_records][0])
         renderer = self.renderer or renderer_of(self.recipe, first)
-        training = collect_training(training_records, renderer, self.recipe)
+        learnt = training_records(
+            records, negate=self.recipe.negate, hindsight=self.recipe.hindsight, seed=self.seed
+        )
+        training = collect_training(learnt, renderer, self.recipe)
         validation = collect(validation_records, renderer, self.recipe)
         trainer = self._trained(self.recipe, training, validation, self._reliabilities(training, validation))
         # In the precision of training: a measurement of the recipe, not the model that will be served.

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
@@ -11,7 +11,7 @@ from workers.evaluate.learned_baselines import BaselineScores, ModelScores
 from workers.evaluate.predictions import RecordScorer, ScoredRecord
 from workers.evaluate.steps import fits_threshold
 from workers.models import LoadedModel, ModelScore
-from workers.models.backbones.design_matrix import DesignMatrix
+from workers.models.backbones.design_matrix import DesignMatrix, new_design_matrix
 from workers.schema import FeedbackRecord
 from workers.schema.builtin_recipes import searched_recipe
 from workers.schema.recipe import Recipe
@@ -32,8 +32,16 @@ STRUCTURE: tuple[Channel, ...] = ("structure", "overlap")  # the hand-made featu
 class LinearReading:
     """What several linear models of the same trajectories have read of them. renderer: of a linear or hybrid model."""
 
-    renderer: RememberingRenderer = field(default_factory=lambda: RememberingRenderer(StepTextRenderer()))
-    matrix: DesignMatrix = field(default_factory=DesignMatrix)
+    renderer: RememberingRenderer
+    matrix: DesignMatrix
+
+    @classmethod
+    def through(cls, renderer: RememberingRenderer) -> "LinearReading":
+        return cls(renderer, new_design_matrix(renderer.conditioned))
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> "LinearReading":
+        return cls.through(RememberingRenderer(StepTextRenderer(conditioned=recipe.conditioned)))
 
 
 def linear_scores(
@@ -52,7 +60,7 @@ def linear_scores(
     It learns from `known_records`. channels: what it reads of a step; all for none. Empty where a linear model cannot
     learn from these records.
     """
-    reading = reading or LinearReading()
+    reading = reading or LinearReading.of(recipe)
     linear = dataclasses.replace(
         searched_recipe(recipe, "linear"),
         ensemble=1,

@@ -33,6 +33,7 @@ from workers.schema import (
     write_records,
 )
 from workers.schema.builtin_recipes import searched_recipe
+from workers.schema.conditions import conditioned_records, training_records
 from workers.schema.contamination import find_contamination
 from workers.schema.parents import require_backbone_parent
 from workers.schema.recipe import GENERATIVE, Recipe
@@ -163,7 +164,7 @@ class TrainingPipeline:
                 "a recipe is searched for by one process; set `processes` to 1, or name a recipe.",
                 pointer="/processes",
             )
-        records = [*read_split(self.folder, "train"), *read_split(self.folder, "validation")]
+        records = [*self._split("train"), *self._split("validation")]
         seconds = self.recipe.search_seconds
         if self.budget.seconds is not None:
             seconds = min(seconds, self.budget.seconds)
@@ -176,7 +177,7 @@ class TrainingPipeline:
         return replace(self, recipe=chosen).run() | {"search": found}
 
     def run(self) -> dict[str, Any]:
-        splits: Splits = {split: read_split(self.folder, split) for split in SPLITS}
+        splits: Splits = {split: self._split(split) for split in SPLITS}
         if self.config.parent:
             self.events(message=f"starts with the weights of {self.config.parent['name']}")
         training, generated = self._training_examples(splits)
@@ -217,16 +218,26 @@ class TrainingPipeline:
             "adversaries": trainer.module.adversaries(),
             "generated": generated,
             "parent": self.config.parent or None,
-            "prior": _prior(trainer),
+            "prior": trainer.parent_choice if isinstance(trainer, ConvexTrainer) else None,
             "peak_memory": peak_memory(self.device),
         }
         self.events(message="done", progress={"done": len(trainer.batches), "total": len(trainer.batches)})
         return report
 
+    def _split(self, name: str) -> list[FeedbackRecord]:
+        """Its records with the conditions that the model reads."""
+        return conditioned_records(read_split(self.folder, name), self.recipe.conditioned)
+
     def _training_examples(self, splits: Splits) -> tuple[Examples, dict[str, int]]:
         """With the comparisons that the recipe's generators make; how many those are, by generator."""
         records = splits["train"]
         synthetic = generate(records, self.recipe, seed=self.config.seed)
+        records = training_records(
+            records, negate=self.recipe.negate, hindsight=self.recipe.hindsight, seed=self.config.seed
+        )
+        if len(records) > len(splits["train"]):
+            more = len(records) - len(splits["train"])
+            self.events(message=f"learning from {more} outcomes by goals that were reached, or were not")
         training = self._collect_training([*records, *synthetic])
         if "hard_negative" in self.recipe.generators:
             synthetic += self._hard_negatives(splits, training)
@@ -484,12 +495,3 @@ class TrainingPipeline:
     def _check_stop(self) -> None:
         if self.stop():
             raise TrainingStopped
-
-
-def _prior(trainer: Trainer) -> dict[str, Any] | None:
-    """Of a model with the weights of a parent as prior mean: {factor, losses: {factor: loss}}, the losses on held-out
-    tasks of the training split; none for too few tasks to choose by."""
-    if not isinstance(trainer, ConvexTrainer) or not trainer.backbone.has_parent or trainer.penalty is None:
-        return None
-    losses = {f"{factor:g}": loss for factor, loss in trainer.factor_losses.items()}
-    return {"factor": trainer.penalty.factor, "losses": losses}

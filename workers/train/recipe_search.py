@@ -37,6 +37,7 @@ _MEASURES = {
     "process": (("steps", "first_error_accuracy"), _PREFERENCE, ("outcome", "auc")),
     "progress": (("outcome", "auc"), _PREFERENCE),
     "regression": (("scores", "spearman"), _PREFERENCE),
+    "ordinal": (("scores", "spearman"), _PREFERENCE),
 }
 _ANY = (_PREFERENCE, ("outcome", "auc"), ("scores", "spearman"), ("steps", "first_error_accuracy"))
 _CACHE_BYTES = 2 * 1024**3

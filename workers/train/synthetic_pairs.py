@@ -1,5 +1,5 @@
-"""Comparisons made where people are scarce: from outcomes, from good trajectories spoilt on purpose, and
-those that a model gets most wrong.
+"""Comparisons made where people are scarce: from outcomes, from corrections of steps, from good trajectories spoilt on
+purpose, and those that a model gets most wrong.
 
 Every one is marked: its origin is `simulated`, its annotator `generator:NAME`, its weight the recipe's. They are made
 of the training split only, and never measured on.
@@ -17,14 +17,17 @@ from msgspec.structs import replace
 from workers.schema import (
     FeedbackRecord,
     OutcomeRecord,
+    Part,
     PreferenceRecord,
     RankingRecord,
     RatingRecord,
     Step,
+    StepLabelRecord,
     ToolCall,
     Trajectory,
 )
 from workers.schema.recipe import Recipe
+from workers.train.ranked_factors import ranked_pairs
 
 CORRUPTIONS = ("swap", "drop", "repeat", "wrong_argument", "wrong_tool")
 _TRIES = 8
@@ -41,6 +44,11 @@ def generate(records: Sequence[FeedbackRecord], recipe: Recipe, *, seed: int) ->
     for name in recipe.generators:
         if name == "outcome":
             made += _from_outcomes(known, recipe, seed)
+        elif name == "correction":
+            made += _from_corrections(records, recipe)
+        elif name == "factors":
+            pairs = ranked_pairs(records, recipe, seed=seed)
+            made += [_synthetic_pair("factors", better, worse, recipe) for better, worse in pairs]
         elif name in CORRUPTIONS:
             made += _corrupted(name, known, recipe, seed)
     return made
@@ -151,6 +159,28 @@ def _from_outcomes(known: _LabelledTrajectories, recipe: Recipe, seed: int) -> l
             chosen = dice.sample(rivals, min(len(rivals), recipe.generated_per_trajectory))
             made += [_synthetic_pair("outcome", good, bad, recipe) for bad in chosen]
     return made
+
+
+def _from_corrections(records: Iterable[FeedbackRecord], recipe: Recipe) -> list[PreferenceRecord]:
+    """A trajectory up to a step that an annotator corrected: with the correction in its place, against as it was.
+
+    What the step was answered is left out of both, since no one knows what the correction would have been answered.
+    """
+    found: dict[tuple[str, str], PreferenceRecord] = {}
+    for record in records:
+        if not isinstance(record, StepLabelRecord):
+            continue
+        agent = record.trajectory.agent_steps
+        for number, text in sorted(record.corrections.items()):
+            before, step = record.trajectory.steps[: agent[number]], record.trajectory.steps[agent[number]]
+            message = (Part(text=text),)
+            corrected = replace(step, message=message, reasoning=None, tool_calls=(), observation=())
+            good = _with(record.trajectory, [*before, corrected])
+            bad = _with(record.trajectory, [*before, replace(step, observation=())])
+            if good.content_hash != bad.content_hash:
+                pair = _synthetic_pair("correction", good, bad, recipe)
+                found.setdefault((good.content_hash, bad.content_hash), pair)
+    return [*found.values()]
 
 
 def _corrupted(name: str, known: _LabelledTrajectories, recipe: Recipe, seed: int) -> list[PreferenceRecord]:
@@ -266,4 +296,4 @@ def _with_call(
 
 
 def _with(good: Trajectory, steps: Sequence[Step]) -> Trajectory:
-    return Trajectory(steps=tuple(steps), task=good.task)
+    return Trajectory(steps=tuple(steps), task=good.task, conditions=good.conditions)

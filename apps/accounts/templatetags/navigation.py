@@ -1,5 +1,6 @@
 """A project's navigation: five groups of pages, of which the member sees those that they may open."""
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from django import template
@@ -60,6 +61,9 @@ NAV_GROUPS = (
         "Serve",
         (
             NavPage("Endpoints", "rewards:endpoint-list", covers=("retraining/",)),
+            NavPage("Reward programs", "reward_programs:program-list"),
+            NavPage("Subgoals", "subgoals:subgoals-list"),
+            NavPage("Reward studies", "reward_studies:study-list"),
             NavPage("Servers", "rewards:server-list"),
             NavPage("Alerts", "monitoring:alert-list"),
             NavPage("Lineage", "lineage:lineage-list"),
@@ -88,11 +92,17 @@ class NavLink(NamedTuple):
     current: str  # the value of aria-current; empty: somewhere else
 
 
+@lru_cache(maxsize=4096)
+def _address(url_name: str, slug: str) -> str:
+    """Of a page of a project. A page of the interface needs 80 of them, always the same ones."""
+    return reverse(url_name, args=[slug])
+
+
 @register.inclusion_tag("core/_nav.html", takes_context=True)
 def project_nav(context: template.RequestContext, project: Project) -> dict[str, Any]:
     """The home and the groups; for who sees a handful of pages, the pages."""
     request = context["request"]
-    role, home = _role_in(request), reverse("accounts:project-home", args=[project.slug])
+    role, home = _role_in(request), _address("accounts:project-home", project.slug)
     links = [NavLink("Home", home, "page" if request.path == home else "")]
     if not role.includes(Role.RESEARCHER):
         pages = [page for _, pages in visible_groups(role) for page in pages]
@@ -101,7 +111,7 @@ def project_nav(context: template.RequestContext, project: Project) -> dict[str,
         active = _active_page(request.path, project)
         for group, pages in visible_groups(role):
             here = "true" if active in group.pages else ""
-            links.append(NavLink(group.label, reverse(pages[0].url_name, args=[project.slug]), here))
+            links.append(NavLink(group.label, _address(pages[0].url_name, project.slug), here))
     return {"links": links}
 
 
@@ -134,7 +144,7 @@ def _role_in(request: HttpRequest) -> Role:
 def _page_links(request: HttpRequest, project: Project, pages: list[NavPage]) -> list[NavLink]:
     active, links = _active_page(request.path, project), []
     for page in pages:
-        url = reverse(page.url_name, args=[project.slug])
+        url = _address(page.url_name, project.slug)
         current = "page" if request.path == url else "true" if page is active else ""
         links.append(NavLink(page.label, url, current))
     return links
@@ -142,12 +152,12 @@ def _page_links(request: HttpRequest, project: Project, pages: list[NavPage]) ->
 
 def _active_page(path: str, project: Project) -> NavPage | None:
     """The page whose address the path begins with, the longest one of them."""
-    home = reverse("accounts:project-home", args=[project.slug])
+    home = _address("accounts:project-home", project.slug)
     best, length = None, 0
     for group in NAV_GROUPS:
         for page in group.pages:
             starts = [
-                reverse(page.url_name, args=[project.slug]),
+                _address(page.url_name, project.slug),
                 *(home + covered for covered in page.covers),
             ]
             for start in starts:

@@ -19,8 +19,8 @@ from apps.accounts.account_links import Purpose
 from apps.accounts.forms import ChoosePasswordForm, FirstAccountForm
 from apps.accounts.login_guard import Subject
 from apps.accounts.models import AccountLink, User
-from apps.accounts.views.sign_in import field_error
 from apps.core.errors import Conflict, DomainError, Forbidden, NotFound
+from apps.core.forms import add_domain_error
 
 PASSWORDS = "django.contrib.auth.backends.ModelBackend"
 
@@ -65,7 +65,7 @@ def _choose_password(request: HttpRequest, link: AccountLink) -> HttpResponse:
             user = passwords.choose_password(link=link, **form.cleaned_data)
     except DomainError as error:
         known = " Log in with it instead." if isinstance(error, Conflict) and is_new else ""
-        field_error(form, error, known)
+        add_domain_error(form, error, more=known)
         return render(request, "accounts/account_link.html", context, status=error.status)
     logout(request)  # the person who was logged in here, under any name
     messages.success(request, "Your password is set.")
@@ -112,7 +112,7 @@ def first_account(request: HttpRequest, token: str) -> HttpResponse:
         try:
             user = new_projects.create_first_account(token=token, **form.cleaned_data)
         except DomainError as error:
-            field_error(form, error, "")
+            add_domain_error(form, error)
         else:
             return enter(request, user)
     return render(request, "accounts/first_account.html", {"form": form}, status=422 if form.errors else 200)

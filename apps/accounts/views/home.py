@@ -13,6 +13,7 @@ from apps.accounts.access import SEEN_AS_ANNOTATOR, ProjectRequest, project_view
 from apps.accounts.forms import ProjectForm
 from apps.accounts.models import Project, Role, User
 from apps.accounts.new_projects import create_own_project, may_create_projects
+from apps.accounts.tables import ProjectTable
 from apps.core.errors import DomainError, Forbidden
 
 
@@ -24,6 +25,7 @@ def home(request: HttpRequest) -> HttpResponse:
     if len(memberships) == 1 and not invitations and "all" not in request.GET:
         return redirect("accounts:project-home", memberships[0].project.slug)
     context = {
+        "table": ProjectTable(request, memberships),
         "memberships": memberships,
         "invitations": invitations,
         "has_mail": bool(settings.MAIL),

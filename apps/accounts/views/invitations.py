@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -18,15 +18,15 @@ from apps.accounts.login_guard import Subject
 from apps.accounts.models import Project, Role
 from apps.accounts.views.account_links import enter, guarded
 from apps.accounts.views.members import member_page
-from apps.accounts.views.sign_in import field_error
 from apps.core.errors import Conflict, DomainError, Forbidden
+from apps.core.forms import add_domain_error
 
 
 @project_view(Role.OWNER)
 @require_POST
 @never_cache
 @sensitive_variables("token", "link")
-def invitation_create(request: ProjectRequest, project: Project) -> HttpResponse:
+def invitation_create(request: ProjectRequest, project: Project) -> HttpResponseBase:
     form = InvitationForm(request.POST)
     if not form.is_valid():
         return member_page(request, project, invitation_form=form, status=422)
@@ -39,7 +39,7 @@ def invitation_create(request: ProjectRequest, project: Project) -> HttpResponse
 
 @project_view(Role.OWNER, in_archive=True)
 @require_POST
-def invitation_revoke(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def invitation_revoke(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     invitation = get_object_or_404(project.invitations, pk=pk)
     invitations.revoke_invitation(invitation=invitation, by=request.user)
     messages.success(request, "The link opens nothing any more.")
@@ -49,7 +49,7 @@ def invitation_revoke(request: ProjectRequest, project: Project, pk: int) -> Htt
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 @sensitive_post_parameters("password")
-def join(request: HttpRequest, token: str) -> HttpResponse:
+def join(request: HttpRequest, token: str) -> HttpResponseBase:
     """Come into a project by a link: as oneself, or as a new user."""
     invitation = guarded(request, lambda: invitations.invitation_of(token))
     context = {"invitation": invitation, "project_name": invitation.project.name, "here": request.path}
@@ -66,7 +66,9 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     return _join_as_new(request, token, form, context)
 
 
-def _join_as_new(request: HttpRequest, token: str, form: JoinForm, context: dict[str, Any]) -> HttpResponse:
+def _join_as_new(
+    request: HttpRequest, token: str, form: JoinForm, context: dict[str, Any]
+) -> HttpResponseBase:
     if settings.OIDC_ONLY:
         raise Forbidden(f"Accounts are made by {settings.OIDC_NAME} only.")
     if settings.MAIL:
@@ -78,7 +80,7 @@ def _join_as_new(request: HttpRequest, token: str, form: JoinForm, context: dict
     try:
         user = invitations.register(token=token, **form.cleaned_data)
     except DomainError as error:
-        field_error(form, error, " Log in with it instead." if isinstance(error, Conflict) else "")
+        add_domain_error(form, error, more=" Log in with it instead." if isinstance(error, Conflict) else "")
         return render(request, "accounts/join.html", context, status=422)
     messages.success(request, f"Welcome to {context['project_name']}.")
     return enter(request, user, reverse("accounts:project-home", args=[context["invitation"].project.slug]))

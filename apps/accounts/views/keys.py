@@ -5,8 +5,9 @@ from datetime import timedelta
 from django.conf import settings
 from django.contrib import messages
 from django.db import transaction
-from django.http import HttpResponse
+from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
@@ -16,15 +17,17 @@ from apps.accounts import keys
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.key_forms import ApiKeyForm, KeyLimitsForm
 from apps.accounts.models import ApiKey, Project, Role
+from apps.accounts.tables import KeyTable
 from apps.core.errors import DomainError
+from apps.core.forms import add_domain_error
 
 WARNED_DAYS = 14  # before a key expires
-_FIELDS = {"/expires_at": "expires", "/owner": "owner", "/scopes": "scopes"}
+_FIELDS = {"/expires_at": "expires"}  # others have the name of the pointer
 
 
 @project_view(Role.OWNER)
 @require_safe
-def key_list(request: ProjectRequest, project: Project) -> HttpResponse:
+def key_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
     return _page(request, project, ApiKeyForm(project))
 
 
@@ -32,15 +35,13 @@ def key_list(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_POST
 @never_cache
 @sensitive_variables("secret")
-def key_create(request: ProjectRequest, project: Project) -> HttpResponse:
+def key_create(request: ProjectRequest, project: Project) -> HttpResponseBase:
     form = ApiKeyForm(project, request.POST)
     if form.is_valid():
         try:
             key, secret = _create(request, project, form)
         except DomainError as error:
-            pointer = error.pointer or ""
-            field = _FIELDS.get(pointer, pointer.removeprefix("/"))
-            form.add_error(field if field in form.fields else None, error.message)
+            add_domain_error(form, error, field=_FIELDS.get(error.pointer or ""))
         else:
             # Rendered, not redirected to: the secret exists only in this answer.
             return _page(request, project, ApiKeyForm(project), new_key=key, secret=secret)
@@ -49,7 +50,7 @@ def key_create(request: ProjectRequest, project: Project) -> HttpResponse:
 
 @project_view(Role.OWNER, in_archive=True)
 @require_POST
-def key_revoke(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def key_revoke(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     key = keys.revoke_api_key(key=get_object_or_404(project.api_keys, pk=pk), by=request.user)
     messages.success(request, f"{key.prefix} is revoked; calls with it are refused from now on.")
     return redirect("accounts:key-list", project.slug)
@@ -57,14 +58,14 @@ def key_revoke(request: ProjectRequest, project: Project, pk: int) -> HttpRespon
 
 @project_view(Role.OWNER)
 @require_http_methods(["GET", "HEAD", "POST"])
-def key_limits(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def key_limits(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     key = get_object_or_404(project.api_keys, pk=pk)
     form = KeyLimitsForm(request.POST) if request.method == "POST" else KeyLimitsForm.of(key)
     if form.is_bound and form.is_valid():
         try:
             keys.change_limits(key=key, limits=form.limits, by=request.user)
         except DomainError as error:
-            form.add_error((error.pointer or "").removeprefix("/") or None, error.message)
+            add_domain_error(form, error)
         else:
             messages.success(request, f"The limits of {key.prefix} are changed.")
             return redirect("accounts:key-list", project.slug)
@@ -74,7 +75,7 @@ def key_limits(request: ProjectRequest, project: Project, pk: int) -> HttpRespon
 
 @project_view(Role.OWNER, in_archive=True)
 @require_POST
-def service_account_close(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def service_account_close(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     account = get_object_or_404(project.service_accounts, pk=pk)
     revoked = keys.close_service_account(account=account, by=request.user)
     messages.success(request, f"The service account {account.name} is closed; {revoked} keys are revoked.")
@@ -97,14 +98,13 @@ def _create(request: ProjectRequest, project: Project, form: ApiKeyForm) -> tupl
 
 def _page(
     request: ProjectRequest, project: Project, form: ApiKeyForm, *, status: int = 200, **more: object
-) -> HttpResponse:
-    rows = project.api_keys.select_related("created_by", "owner_user", "owner_service_account")
+) -> HttpResponseBase:
+    rows = project.api_keys.select_related("owner_user")
     soon = timezone.now() + timedelta(days=WARNED_DAYS)
     found = list(rows.order_by("-created_at"))
     expiring = [key for key in found if key.is_live and key.expires_at is not None and key.expires_at < soon]
     context = {
         "project": project,
-        "keys": found,
         "expiring": expiring,
         "ownerless": [key for key in found if key.is_live and key.is_of_nobody],
         "service_accounts": project.service_accounts.filter(is_active=True).order_by("name"),
@@ -112,4 +112,6 @@ def _page(
         "default_days": settings.KEY_DAYS,
         **more,
     }
-    return render(request, "accounts/key_list.html", context, status=status)
+    base = reverse("accounts:key-list", args=[project.slug])
+    table = KeyTable(request, project.api_keys.all(), base=base, project=project)
+    return table.response("accounts/key_list.html", context, status=status)

@@ -1,10 +1,8 @@
 """People: who is in the project, and as what."""
 
-from allauth.mfa.models import Authenticator
 from django.contrib import messages
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
-from django.http import HttpResponse
+from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -18,12 +16,13 @@ from apps.accounts.key_forms import RemoveMemberForm
 from apps.accounts.keys import live_keys_of
 from apps.accounts.models import Membership, Project, Role, User
 from apps.accounts.service_accounts import service_account_for
+from apps.accounts.tables import MemberTable
 from apps.core.errors import Conflict, DomainError
 
 
 @project_view(Role.OWNER)
 @require_safe
-def member_list(request: ProjectRequest, project: Project) -> HttpResponse:
+def member_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
     return member_page(request, project)
 
 
@@ -31,7 +30,7 @@ def member_list(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_POST
 @never_cache
 @sensitive_variables("link")
-def member_add(request: ProjectRequest, project: Project) -> HttpResponse:
+def member_add(request: ProjectRequest, project: Project) -> HttpResponseBase:
     form = MemberForm(request.POST)
     if not form.is_valid():
         return member_page(request, project, form, status=422)
@@ -56,7 +55,7 @@ def member_add(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_POST
 @never_cache
 @sensitive_variables("token", "link")
-def member_link(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def member_link(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     """A link to a new password, for a member of this project alone."""
     membership = get_object_or_404(project.memberships.select_related("user", "project"), pk=pk)
     token = passwords.create_member_link(membership=membership, by=request.user)
@@ -69,7 +68,7 @@ def member_link(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
 
 @project_view(Role.OWNER, in_archive=True)
 @require_POST
-def member_factor_reset(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def member_factor_reset(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     membership = get_object_or_404(project.memberships.select_related("user", "project"), pk=pk)
     second_factor.reset_members_second_factor(membership=membership, by=request.user)
     messages.success(request, f"{membership.user.email} has no second factor now, and is signed out.")
@@ -78,7 +77,7 @@ def member_factor_reset(request: ProjectRequest, project: Project, pk: int) -> H
 
 @project_view(Role.OWNER, in_archive=True)
 @require_POST
-def sign_in_rules(request: ProjectRequest, project: Project) -> HttpResponse:
+def sign_in_rules(request: ProjectRequest, project: Project) -> HttpResponseBase:
     """What every member's session needs. No one asks for what their own session lacks."""
     two_factor, sign_on = "two_factor" in request.POST, "single_sign_on" in request.POST
     if two_factor and not gates.used_second_factor(request):
@@ -94,7 +93,7 @@ def sign_in_rules(request: ProjectRequest, project: Project) -> HttpResponse:
 
 @project_view(Role.OWNER, in_archive=True)
 @require_POST
-def member_change(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def member_change(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     membership = get_object_or_404(project.memberships.select_related("user"), pk=pk)
     form = RoleForm(request.POST)
     if not form.is_valid():
@@ -107,7 +106,7 @@ def member_change(request: ProjectRequest, project: Project, pk: int) -> HttpRes
 
 @project_view(Role.OWNER, in_archive=True)
 @require_POST
-def member_remove(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def member_remove(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     membership = get_object_or_404(project.memberships.select_related("user", "project"), pk=pk)
     keys = live_keys_of(membership.user, project)
     form = RemoveMemberForm(request.POST if "keys" in request.POST else None)
@@ -121,7 +120,7 @@ def member_remove(request: ProjectRequest, project: Project, pk: int) -> HttpRes
 
 @project_view(Role.OWNER)
 @require_POST
-def models_shown(request: ProjectRequest, project: Project) -> HttpResponse:
+def models_shown(request: ProjectRequest, project: Project) -> HttpResponseBase:
     """`shown` has annotators and reviewers see figures of models; without it they do not."""
     services.show_models_to_annotators(project=project, shown="shown" in request.POST, by=request.user)
     words = "see" if project.annotators_see_models else "do not see"
@@ -138,7 +137,7 @@ def _remove(membership: Membership, form: RemoveMemberForm, by: User) -> None:
     services.remove_member(membership=membership, by=by, keys_to=account)
 
 
-def _after(request: ProjectRequest, project: Project, changed: User) -> HttpResponse:
+def _after(request: ProjectRequest, project: Project, changed: User) -> HttpResponseBase:
     """Who demoted herself may not see the list any more."""
     if changed == request.user:
         return redirect("accounts:home")
@@ -153,27 +152,21 @@ def member_page(
     invitation_form: InvitationForm | None = None,
     status: int = 200,
     **more: object,
-) -> HttpResponse:
+) -> HttpResponseBase:
     links = project.invitations.filter(revoked_at=None).select_related("created_by").order_by("-created_at")
     context = {
         "project": project,
-        "members": _members(project),
         "form": form or MemberForm(),
         "invitation_form": invitation_form or InvitationForm(),
         "invitations": [link for link in links[:50] if link.is_live],
         "roles": Role.choices,
         **more,
     }
-    return render(request, "accounts/member_list.html", context, status=status)
-
-
-def _members(project: Project) -> list[Membership]:
-    """With what the page says of each account: `only_here`, which lets an owner make a link to a new password."""
-    elsewhere = Membership.objects.filter(user=OuterRef("user")).exclude(project=project)
-    rows = project.memberships.select_related("user").annotate(
-        only_here=~Exists(elsewhere) & Q(user__is_superuser=False),
-        has_second_factor=Exists(
-            Authenticator.objects.filter(user=OuterRef("user"), type__in=gates.SECOND_FACTORS)
-        ),
+    # A page that answers a form stands at another address than the list.
+    table = MemberTable(
+        request,
+        project.memberships.all(),
+        base=reverse("accounts:member-list", args=[project.slug]),
+        project=project,
     )
-    return list(rows.order_by("user__email"))
+    return table.response("accounts/member_list.html", context, status=status)

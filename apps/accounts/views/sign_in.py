@@ -1,6 +1,6 @@
 """Logging in, by a password or by a link; choosing and changing a password."""
 
-from typing import Any, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 from allauth.account.internal.flows.login import perform_password_login
@@ -22,7 +22,7 @@ from apps.accounts.forms import LoginForm, PasswordForm, ResetForm
 from apps.accounts.login_guard import Subject
 from apps.accounts.models import User
 from apps.accounts.new_projects import needs_first_account
-from apps.core.errors import DomainError, Forbidden
+from apps.core.errors import Forbidden
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -110,12 +110,6 @@ def next_of(request: HttpRequest) -> str:
         ):  # a word would be the name of a page, // a host
             return path
     return resolve_url(settings.LOGIN_REDIRECT_URL)
-
-
-def field_error(form: Any, error: DomainError, more: str = "") -> None:
-    """Put what a service refused to where the mistake is."""
-    name = (error.pointer or "").removeprefix("/")
-    form.add_error(name if name in form.fields else None, error.message + more)
 
 
 def _login_page(request: HttpRequest, form: LoginForm) -> HttpResponse:

@@ -321,7 +321,9 @@ class Annotation(models.Model):
     campaign_version = models.PositiveIntegerField(default=1)
     active_seconds = models.FloatField(null=True)
     suggestion = models.CharField(max_length=10, choices=Suggestion, blank=True, default=Suggestion.NONE)
-    is_surplus = models.BooleanField(default=False)  # came after the lock expired and the item needed no more
+    # It counts for nothing: it came after the lock expired and the item needed no more, or was taken back.
+    is_surplus = models.BooleanField(default=False)
+    withdrawn_at = models.DateTimeField(null=True)  # when the annotator took it back
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -46,6 +46,7 @@ from apps.annotation.services.items import (
     set_acquisition_scores,
 )
 from apps.annotation.services.queue import assign_next_item, expire_locks, open_items
+from apps.annotation.services.undo import undo_assignment
 
 __all__ = [
     "DIFFER",
@@ -89,5 +90,6 @@ __all__ = [
     "start_pilot",
     "submit_annotation",
     "submit_form",
+    "undo_assignment",
     "update_campaign",
 ]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -31,16 +31,14 @@ def submit_form(
 ) -> Annotation:
     """Save the fields of a form as an annotation. Raises DomainError where a field is wrong or missing."""
     presented = present_item(assignment)
-    is_accepted = bool(fields.get(suggestions.ACCEPTED_FIELD))
-    records = _parse_records(assignment, fields, presented)
     return submit_annotation(
         assignment=assignment,
-        records=records,
+        records=_parse_records(assignment, fields, presented),
         presented=presented,
         idempotency_key=idempotency_key,
         by=by,
         active_seconds=active_seconds,
-        suggestion=suggestions.suggestion_mark(assignment, presented, records, is_accepted=is_accepted),
+        suggestion_accepted=bool(fields.get(suggestions.ACCEPTED_FIELD)),
     )
 
 
@@ -53,17 +51,21 @@ def submit_annotation(
     by: User,
     presented: PresentedItem | None = None,
     active_seconds: float | None = None,
-    suggestion: str = "",
+    suggestion_accepted: bool | None = None,
 ) -> Annotation:
     """Save an annotation. The same form sent again returns the existing annotation.
 
+    suggestion_accepted: whether the form accepted what was suggested; None where suggestions are not shown.
     The same key with other answers is an edit: the browser got no reply, or kept the page. An edit is the next
     revision. After the lock expired, an annotation counts if the item still needs one, and is surplus otherwise.
     """
-    assignment = _locked(assignment, by)
+    assignment = lock_assignment(assignment, by)
     digest = _digest(records)
-    for key in (idempotency_key, uuid.uuid5(idempotency_key, digest)):
-        existing = Annotation.objects.filter(idempotency_key=key).first()
+    keys = (idempotency_key, uuid.uuid5(idempotency_key, digest))
+    earlier = list(Annotation.objects.filter(Q(assignment=assignment) | Q(idempotency_key__in=keys)))
+    by_key = {annotation.idempotency_key: annotation for annotation in earlier}
+    for key in keys:
+        existing = by_key.get(key)
         if existing is None:
             idempotency_key = key
             break
@@ -72,15 +74,21 @@ def submit_annotation(
         if existing.digest in (digest, None):
             return existing
     campaign = assignment.item.campaign
-    _check(assignment, records, presented or present_item(assignment))
-    last = assignment.annotations.order_by("-revision").first()
+    presented = presented or present_item(assignment)
+    _check(assignment, records, presented)
+    mine = (annotation for annotation in earlier if annotation.assignment_id == assignment.pk)
+    last = max(mine, key=lambda annotation: annotation.revision, default=None)
     annotation = Annotation.objects.create(
         assignment=assignment,
         revision=last.revision + 1 if last else 1,
         idempotency_key=idempotency_key,
         digest=digest,
         campaign_version=campaign.version,
-        suggestion=suggestion,
+        suggestion=""
+        if suggestion_accepted is None
+        else suggestions.suggestion_mark(
+            assignment, last, presented, records, is_accepted=suggestion_accepted
+        ),
         active_seconds=_capped(assignment, active_seconds),
         # An edit of a counted annotation counts; a surplus one counts when the item needs an annotation again.
         is_surplus=not ((last is not None and not last.is_surplus) or _count(assignment)),
@@ -112,7 +120,7 @@ def save_draft(
 
     idempotency_key: of the form; a draft that arrives after its own annotation is ignored.
     """
-    assignment = _locked(assignment, by)
+    assignment = lock_assignment(assignment, by)
     if Annotation.objects.filter(idempotency_key=idempotency_key).exists():
         return assignment
     campaign = assignment.item.campaign
@@ -145,7 +153,7 @@ def _parse_records(
 def _is_last_answer(assignment: Assignment, fields: FormFields) -> bool:
     """Whether the form is that of the last annotation, opened again and not changed."""
     last = assignment.annotations.order_by("-revision").first()
-    if last is None or last.digest is None:
+    if last is None or last.digest is None or last.withdrawn_at is not None:
         return False
     try:
         return _digest(_parse_records(assignment, fields, present_item(assignment))) == last.digest
@@ -167,7 +175,7 @@ def flag_assignment(*, assignment: Assignment, reason: str, by: User) -> Assignm
 def _leave(assignment: Assignment, state: Assignment.State, reason: str, by: User) -> Assignment:
     if not reason.strip():
         raise DomainError("Give a reason for skipping or flagging the item.", pointer="/reason")
-    assignment = _locked(assignment, by)
+    assignment = lock_assignment(assignment, by)
     if assignment.state == state:
         return assignment
     if assignment.state == State.SUBMITTED:
@@ -216,11 +224,10 @@ def _digest(records: Sequence[FeedbackRecord]) -> str:
     return hashlib.sha256("\n".join(answers).encode()).hexdigest()
 
 
-def _locked(assignment: Assignment, by: User) -> Assignment:
+def lock_assignment(assignment: Assignment, by: User) -> Assignment:
     """The assignment, locked after its item. Raises Forbidden for another annotator's."""
-    Item.objects.select_for_update(no_key=True).get(pk=assignment.item_id)
-    rows = Assignment.objects.select_related("item__campaign", "annotator").select_for_update(
-        no_key=True, of=("self",)
+    rows = Assignment.objects.select_related("item__campaign__project", "annotator").select_for_update(
+        no_key=True, of=("item", "self")
     )
     assignment = rows.get(pk=assignment.pk)
     if assignment.annotator.user_id != by.pk:

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from apps.annotation.models import Annotator, Assignment, Campaign, Item
 from apps.annotation.selectors import annotated_assignments, current_pause
+from apps.annotation.services.waiting import Waiting, find_waiting
 from apps.core.errors import Conflict
 
 State = Assignment.State
@@ -26,22 +27,35 @@ def assign_next_item(*, campaign: Campaign, annotator: Annotator) -> Assignment 
     item, a new item. Raises Conflict if the campaign assigns no items, or none to this annotator.
     """
     check_open(campaign, annotator)
-    expire_locks(campaign=campaign)
     with transaction.atomic():
         # Two tabs of one person must not lock two items.
         Annotator.objects.select_for_update(no_key=True).get(pk=annotator.pk)
+        found = find_waiting(campaign, annotator)
+        if found.is_overdue:
+            expire_locks(campaign=campaign)
+            found = find_waiting(campaign, annotator)
+        assignment = _lock_next(campaign, annotator, found)
+    if assignment is not None:
+        assignment.annotator = annotator
+    return assignment
+
+
+def _lock_next(campaign: Campaign, annotator: Annotator, found: Waiting) -> Assignment | None:
+    if found.is_held:
         held = Assignment.objects.filter(annotator=annotator, state=State.LOCKED)
-        if (own := held.filter(item__campaign=campaign).first()) is not None:
-            return _renew_lock(own, campaign)
-        _release_other(held)
-        first = _lock_practice(campaign, annotator) or _lock_reserved(campaign, annotator)
-        if first is not None or has_reached_maximum(campaign, annotator):
-            return first
-        return (
-            _resume_expired(campaign, annotator)
-            or _lock_gold(campaign, annotator)
-            or _lock_new(campaign, annotator)
-        )
+        own = held.select_related("item__task", "item__campaign__project").filter(item__campaign=campaign)
+        if (assignment := own.first()) is not None:
+            return _renew_lock(assignment, campaign)
+        release_held(held)
+    first = _lock_practice(campaign, annotator) if found.has_practice else None
+    first = first or (_lock_reserved(campaign, annotator) if found.has_reserved else None)
+    if first is not None or has_reached_maximum(campaign, annotator):
+        return first
+    return (
+        (_resume_expired(campaign, annotator) if found.has_expired else None)
+        or (_lock_gold(campaign, annotator) if found.has_gold else None)
+        or _lock_new(campaign, annotator)
+    )
 
 
 def check_open(campaign: Campaign, annotator: Annotator) -> None:
@@ -111,8 +125,8 @@ def has_reached_maximum(campaign: Campaign, annotator: Annotator, *, held: int =
     return annotated_assignments(annotator, campaign).count() + held >= campaign.max_items_per_annotator
 
 
-def _release_other(held: QuerySet[Assignment]) -> None:
-    """Release what the annotator locked in another campaign; the draft is kept."""
+def release_held(held: QuerySet[Assignment]) -> None:
+    """Release what the annotator has locked; the draft is kept."""
     for assignment in held:
         Item.objects.select_for_update(no_key=True).get(pk=assignment.item_id)
         _release(list(held.filter(pk=assignment.pk).select_for_update(no_key=True)))
@@ -129,7 +143,7 @@ def _renew_lock(assignment: Assignment, campaign: Campaign) -> Assignment:
 def _resume_expired(campaign: Campaign, annotator: Annotator) -> Assignment | None:
     """Lock an expired assignment again whose item still needs an annotation: same sides, same draft."""
     mine = Assignment.objects.filter(
-        annotator=annotator, state=State.EXPIRED, item__campaign=campaign, annotations=None
+        annotator=annotator, state=State.EXPIRED, item__campaign=campaign, finished_at=None
     )
     wanting = mine.filter(Q(item__claimed_count__lt=F("item__overlap")) | ~Q(item__purpose=Purpose.WORK))
     for assignment in wanting.order_by("-draft_saved_at", "pk"):
@@ -153,7 +167,8 @@ def lock_again(assignment: Assignment, campaign: Campaign) -> bool:
 
 def _lock_practice(campaign: Campaign, annotator: Annotator) -> Assignment | None:
     """The first practice item the annotator has not had."""
-    item = unseen_items(campaign, annotator, Purpose.PRACTICE).order_by("-priority", "pk").first()
+    unseen = unseen_items(campaign, annotator, Purpose.PRACTICE).select_related("task")
+    item = unseen.order_by("-priority", "pk").first()
     return _create_locked(item, campaign, annotator)
 
 
@@ -192,9 +207,8 @@ def unseen_items(campaign: Campaign, annotator: Annotator, purpose: Item.Purpose
 def _lock_new(
     campaign: Campaign, annotator: Annotator, state: Assignment.State = State.LOCKED
 ) -> Assignment | None:
-    item = (
-        open_items(campaign, annotator).select_for_update(skip_locked=True, no_key=True, of=("self",)).first()
-    )
+    rows = open_items(campaign, annotator).select_related("task")
+    item = rows.select_for_update(skip_locked=True, no_key=True, of=("self",)).first()
     item = item or _wait_for_item(campaign, annotator)
     if item is not None:
         change_claimed_count(item.pk, 1)
@@ -209,6 +223,7 @@ def _create_locked(
 ) -> Assignment | None:
     if item is None:
         return None
+    item.campaign = campaign
     return Assignment.objects.create(
         item=item,
         annotator=annotator,

@@ -50,10 +50,14 @@ def _is_suggested(name: str, value: str) -> bool:
 
 
 def suggestion_mark(
-    assignment: Assignment, presented: PresentedItem, records: Sequence[FeedbackRecord], *, is_accepted: bool
+    assignment: Assignment,
+    last: Annotation | None,
+    presented: PresentedItem,
+    records: Sequence[FeedbackRecord],
+    *,
+    is_accepted: bool,
 ) -> str:
-    """What a new annotation has to do with the suggestion. An edit keeps the mark of the annotation before it."""
-    last = assignment.annotations.order_by("-revision").first()
+    """What a new annotation has to do with the suggestion. An edit keeps the mark of `last`, which it replaces."""
     suggested = suggested_annotation(assignment)
     if last is not None and last.suggestion != Annotation.Suggestion.ACCEPTED:
         return last.suggestion

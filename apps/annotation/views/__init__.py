@@ -36,6 +36,7 @@ from apps.annotation.views.work import (
     assignment_leave,
     assignment_rows,
     assignment_submit,
+    assignment_undo,
     campaign_work,
 )
 
@@ -48,6 +49,7 @@ __all__ = [
     "assignment_release",
     "assignment_rows",
     "assignment_submit",
+    "assignment_undo",
     "campaign_assign",
     "campaign_bulk",
     "campaign_create",

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project
-from apps.annotation import selectors, services
+from apps.annotation import own_progress, selectors, services
 from apps.annotation.feedback_types.rating import RATING
 from apps.annotation.models import Assignment, Campaign
 from apps.annotation.presentation import present_item
@@ -37,7 +37,7 @@ def campaign_bulk(request: ProjectRequest, project: Project, pk: int) -> HttpRes
     context = {
         "project": project,
         "campaign": campaign,
-        "mine": selectors.my_campaign(campaign, annotator),
+        "mine": own_progress.my_campaign(campaign, annotator),
         "cards": [bulk_card(rows[assignment.pk]) for assignment in assignments],
     }
     return render(request, "annotation/bulk_work.html", context)

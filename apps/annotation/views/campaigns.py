@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.accounts.services import record_audit
-from apps.annotation import selectors, services
+from apps.annotation import own_progress, selectors, services
 from apps.annotation.feedback.exports import spreadsheet_cell
 from apps.annotation.forms import CampaignForm, ItemsForm
 from apps.annotation.labelling_templates import LABELLING_TEMPLATES, labelling_template
@@ -27,6 +27,7 @@ from apps.annotation.views import work_context
 from apps.annotation.views.campaign_setup import new_campaign_form
 from apps.annotation.views.items import posted_annotator
 from apps.core.errors import DomainError, NotFound
+from apps.core.forms import add_domain_error
 from apps.core.number_parsing import whole_number
 from apps.core.storage.storage_names import download_header
 from apps.trajectories.filter_form import filter_title
@@ -56,7 +57,7 @@ def _is_researcher(request: ProjectRequest) -> bool:
 def campaign_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
     if not _is_researcher(request):
         annotator = services.annotator_for(project=project, user=request.user)
-        context: dict[str, Any] = {"project": project, "mine": selectors.my_campaigns(project, annotator)}
+        context: dict[str, Any] = {"project": project, "mine": own_progress.my_campaigns(project, annotator)}
         return render(request, "annotation/my_campaigns.html", context)
     archived, all_of_them = Q(state=Campaign.State.ARCHIVED), project.campaigns.all()
     is_archive = "archived" in request.GET
@@ -167,7 +168,7 @@ def campaign_create(request: ProjectRequest, project: Project) -> HttpResponse:
             items_form.filter_form.refuse(error)
             items_form.add_error(None, error.message)
         except DomainError as error:
-            form.add_error(_field(error, form), error.message)
+            add_domain_error(form, error)
         else:
             return redirect("annotation:campaign-detail", project.slug, campaign.pk)
     return render(
@@ -237,11 +238,6 @@ def _count_items(project: Project, form: ItemsForm) -> services.ItemPreview | No
         return None
 
 
-def _field(error: DomainError, form: CampaignForm) -> str | None:
-    name = (error.pointer or "").removeprefix("/")
-    return name if name in form.fields else None
-
-
 @require_safe
 @project_view(Role.RESEARCHER)
 def item_preview(request: ProjectRequest, project: Project) -> HttpResponse:
@@ -262,7 +258,7 @@ def campaign_update(request: ProjectRequest, project: Project, pk: int) -> HttpR
         try:
             services.update_campaign(campaign=selectors.get_campaign(project, pk), **form.cleaned_data)
         except DomainError as error:
-            form.add_error(_field(error, form), error.message)
+            add_domain_error(form, error)
         else:
             messages.success(request, "Saved.")
             return redirect("annotation:campaign-detail", project.slug, campaign.pk)

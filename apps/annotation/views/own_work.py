@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project
-from apps.annotation import selectors, services
+from apps.annotation import own_progress, selectors, services
 from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Assignment
 from apps.annotation.presentation import present_item
@@ -19,7 +19,7 @@ PAGE = 100
 def campaign_list_own(request: ProjectRequest, project: Project) -> HttpResponse:
     """The annotator's campaigns: a fragment of the project overview, or a page without JavaScript."""
     annotator = services.annotator_for(project=project, user=request.user)
-    context = {"project": project, "mine": selectors.my_campaigns(project, annotator)}
+    context = {"project": project, "mine": own_progress.my_campaigns(project, annotator)}
     template = "_my_work.html" if request.htmx else "my_campaigns.html"  # type: ignore[attr-defined]
     return render(request, f"annotation/{template}", context)
 
@@ -37,7 +37,7 @@ def campaign_history(request: ProjectRequest, project: Project, pk: int) -> Http
         "shown": shown,
         "project": project,
         "campaign": campaign,
-        "mine": selectors.my_campaign(campaign, annotator),
+        "mine": own_progress.my_campaign(campaign, annotator),
         "rows": [_row(assignment) for assignment in lists[shown][:PAGE]],
     }
     return render(request, "annotation/history.html", context)

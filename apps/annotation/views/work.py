@@ -26,6 +26,8 @@ from apps.annotation.views.bulk_work import finished_card
 from apps.core.errors import Conflict, DomainError, NotFound
 
 FORM_ACTIONS = {"comment": "comment=1#comments", "all": "all=1", "accept": ""}
+UNDONE = "Taken back. Your answers are here again."
+UNDO = {"words": "Undo", "key": "u", "press": "#undo-last"}  # an action of a message: it presses that button
 MAX_FIELDS = 5000  # with a value
 LEAVE_SERVICES = {"skip": services.skip_assignment, "flag": services.flag_assignment}
 
@@ -46,9 +48,7 @@ def _next(request: ProjectRequest, campaign: Campaign, annotator: Annotator) -> 
         assignment = None
     context = work_context.campaign_context(campaign, annotator)
     if assignment is not None:
-        context |= work_context.item_context(
-            request, _own_assignment(request, campaign.project, assignment.pk)
-        )
+        context |= work_context.item_context(request, assignment)
     template = "annotation/_work.html" if request.htmx else "annotation/work.html"  # type: ignore[attr-defined]
     return render(request, template, context)
 
@@ -157,7 +157,7 @@ def _parse_active_seconds(data: QueryDict) -> float | None:
 
 
 def _redirect_after(request: ProjectRequest, assignment: Assignment, words: str) -> HttpResponse:
-    """Show the next item, and a message with a link back. After an edit the browser is redirected."""
+    """Show the next item, and a message with Undo. After an edit the browser is redirected."""
     campaign = assignment.item.campaign
     if assignment.is_adjudication or (
         assignment.item.purpose == Item.Purpose.PRACTICE and assignment.annotations.exists()
@@ -168,9 +168,9 @@ def _redirect_after(request: ProjectRequest, assignment: Assignment, words: str)
     if request.htmx and "again" not in request.POST:  # type: ignore[attr-defined]
         response = _next(request, campaign, assignment.annotator)
         response["HX-Trigger-After-Settle"] = "work:next"
-        back = reverse("annotation:assignment-detail", args=[campaign.project.slug, assignment.pk])
+        is_undoable = assignment.item.purpose != Item.Purpose.PRACTICE
         return trigger_client_event(
-            response, "toast", {"words": words, "action": {"words": "Edit last", "url": back}}
+            response, "toast", {"words": words} | ({"action": UNDO} if is_undoable else {})
         )
     messages.success(request, words)
     return _go_to(request, reverse("annotation:campaign-work", args=[campaign.project.slug, campaign.pk]))
@@ -218,6 +218,19 @@ def assignment_leave(request: ProjectRequest, project: Project, pk: int, how: st
     return _redirect_after(
         request, assignment, "Skipped." if how == "skip" else "Flagged for the researchers."
     )
+
+
+@require_POST
+@project_view()
+def assignment_undo(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """Take back what the annotator did last, and show the item with their answers."""
+    assignment = services.undo_assignment(assignment=_own_assignment(request, project, pk), by=request.user)
+    if not request.htmx:  # type: ignore[attr-defined]
+        messages.success(request, UNDONE)
+        return redirect("annotation:campaign-work", project.slug, assignment.item.campaign_id)
+    response = _next(request, assignment.item.campaign, assignment.annotator)
+    response["HX-Trigger-After-Settle"] = "work:next"
+    return trigger_client_event(response, "toast", {"words": UNDONE})
 
 
 def _own_assignment(request: ProjectRequest, project: Project, pk: int) -> Assignment:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from apps.annotation import selectors
+from apps.annotation import own_progress, selectors
 from apps.annotation.feedback_types import FEEDBACK_TYPES, AnyFeedbackType
 from apps.annotation.feedback_types.comment import COMMENT
 from apps.annotation.feedback_types.step import BOTH, NONE, STEP, asks_first_error, tag_options
@@ -31,11 +31,15 @@ FLAG_REASONS = ("Broken or missing text", "The task makes no sense", "Harmful or
 def campaign_context(
     campaign: Campaign, annotator: Annotator, *, adjudicates: bool = False
 ) -> dict[str, Any]:
-    previous = selectors.list_history(annotator, campaign, adjudications=adjudicates).first()
+    mine = own_progress.my_campaign(campaign, annotator)
+    previous = mine.previous
+    if adjudicates:
+        last = selectors.list_history(annotator, campaign, adjudications=True).first()
+        previous = last.pk if last else None
     return {
         "project": campaign.project,
         "campaign": campaign,
-        "mine": selectors.my_campaign(campaign, annotator),
+        "mine": mine,
         "previous": previous,
         "opens_guidelines": previous is None,
     }
@@ -153,7 +157,7 @@ def _count_markable(shown: PresentedItem, alignment: Alignment) -> int:
     count = sum(trajectory.agent_step_count for trajectory in shown.trajectories)
     if len(shown.trajectories) != 2 or not alignment.prefix:
         return count
-    return count - shown.on_side(0).steps.filter(index__lt=alignment.prefix, agent_step__isnull=False).count()
+    return count - alignment.prefix_agent_steps
 
 
 def rows_context(assignment: Assignment, start: str) -> dict[str, Any]:
@@ -244,7 +248,7 @@ def _merge_shared_marks(fields: FormFields, shown: PresentedItem, alignment: Ali
     """Labels on shared steps under the field name of the shared side."""
     if len(shown.trajectories) != 2 or not alignment.prefix:
         return dict(fields)
-    count = shown.on_side(0).steps.filter(index__lt=alignment.prefix, agent_step__isnull=False).count()
+    count = alignment.prefix_agent_steps
     out: dict[str, str] = {}
     for name, value in fields.items():
         if (match := _ONE_SIDE_FIELD.fullmatch(name)) and int(match[1]) < count:

@@ -45,7 +45,7 @@ class HubStore(FileStore):
 KIND = SourceKind(
     name="huggingface",
     title="Hugging Face dataset",
-    lead="Rows of a dataset on the Hugging Face hub, read by the `datasets` library.",
+    lead="Rows of a dataset on the Hugging Face hub, read by the library datasets.",
     open=HubStore,
     address="",
     key_label="Token",

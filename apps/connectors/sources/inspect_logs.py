@@ -110,7 +110,7 @@ class InspectFolder(FileStore):
 def open_inspect(context: SourceContext) -> Source:
     name, address = context.option("folder"), context.connector.address
     if bool(name) == bool(address):
-        raise DomainError("Enter either the address of an `inspect view` server, or the name of a folder.")
+        raise DomainError("Enter either the address of a server of inspect view, or the name of a folder.")
     if address:
         return InspectView(context)
     folders = settings.IMPORT_DIRS
@@ -125,12 +125,12 @@ def open_inspect(context: SourceContext) -> Source:
 KIND = SourceKind(
     name="inspect",
     title="Inspect logs",
-    lead="Evaluation logs of Inspect (.eval and .json), from an `inspect view` server or a folder of the workers.",
+    lead="Evaluation logs of Inspect (.eval and .json), from a server of inspect view or a folder of the workers.",
     open=open_inspect,
-    address_help="Address of `inspect view`, such as https://logs.example.org. Leave it empty for a folder.",
+    address_help="Address of inspect view, such as https://logs.example.org. Leave it empty for a folder.",
     address_required=False,
     key_label="Authorization",
-    key_help="Value of --authorization of `inspect view`, if it was started with one.",
+    key_help="Value of --authorization of inspect view, if it was started with one.",
     options=(
         SourceOption(
             "folder",

@@ -50,7 +50,7 @@ class S3Store(FileStore):
     def download(self, file: StoredFile, out: TemporaryFile) -> None:
         if any(part in (".", "..") for part in file.name.split("/")):
             raise DocumentProblem(
-                "Its key has a part `.` or `..`, which is not kept in a URL. Rename the object."
+                "Its key has a part “.” or “..”, which is not kept in a URL. Rename the object."
             )
         part = min(_PART, settings.MAX_RECORD_BYTES)
         for start in range(0, file.size, part):
@@ -105,7 +105,7 @@ def _botocore() -> tuple[Any, Any, Any, Any]:
         from botocore import auth, awsrequest, credentials, session
     except ImportError:
         raise DomainError(
-            "Buckets need botocore on the worker. Install the extra `s3` of touchstone-rewards."
+            "Buckets need botocore on the worker. Install the extra “s3” of touchstone-rewards."
         ) from None
     return session, auth, awsrequest, credentials
 

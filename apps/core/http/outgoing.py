@@ -65,11 +65,12 @@ class NotCallable(DomainError):
 
 
 class NoReply(DomainError):
-    """Nothing came that is a reply within the limits. reached: whether anything was sent."""
+    """Nothing came that is a reply within the limits. reached: whether anything was sent. detail: for the log."""
 
-    def __init__(self, message: str, *, reached: bool = True) -> None:
+    def __init__(self, message: str, *, reached: bool = True, detail: str = "") -> None:
         super().__init__(message, status=502)
         self.reached = reached
+        self.detail = detail
 
 
 class UnreadableReply(NoReply):
@@ -77,9 +78,11 @@ class UnreadableReply(NoReply):
 
 
 class Client:
-    """Keeps its connections where `keep` says so. Thread-safe. guarded: for addresses that people typed in."""
+    """Keeps its connections where `keep` says so. Thread-safe. guarded: for addresses that people typed in.
+    logs: False where the caller writes to the log what fails, such as calls that are repeated until one succeeds."""
 
-    def __init__(self, *, guarded: bool = True, keep: bool = False) -> None:
+    def __init__(self, *, guarded: bool = True, keep: bool = False, logs: bool = True) -> None:
+        self._logs = logs
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=20 if keep else 0)
         self._transport = httpx.HTTPTransport(
             verify=_certificates(), trust_env=False, retries=0, limits=limits
@@ -104,10 +107,12 @@ class Client:
         except (httpx.HTTPError, UnicodeError) as error:
             # The text of a UnicodeError has the header in it, and so the key.
             shown = type(error).__name__ if isinstance(error, UnicodeError) else repr(error)
-            log.warning("no reply from %s: %s", address.host, shown)
+            if self._logs:
+                log.warning("no reply from %s: %s", address.host, shown)
             reached = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             cause = None if isinstance(error, UnicodeError) else error
-            raise NoReply(_no_reply(address.host, limits.seconds), reached=reached) from cause
+            message = _no_reply(address.host, limits.seconds)
+            raise NoReply(message, reached=reached, detail=shown) from cause
         finally:
             _current.reset(token)
 

@@ -20,6 +20,16 @@ def percent(share: Any) -> str:
 
 
 @register.filter
+def points(difference: Any) -> str:
+    return _or_empty(difference, number_format.points)
+
+
+@register.filter
+def points_interval(interval: Any) -> str:
+    return _or_empty(interval, number_format.points_interval)
+
+
+@register.filter
 def decimal(value: Any, places: int = 2) -> str:
     return _or_empty(value, lambda number: number_format.decimal(number, places))
 

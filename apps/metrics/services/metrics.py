@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
+from apps.accounts.actors import Actor, require_person
 from apps.accounts.models import User
 from apps.accounts.services import record_audit
 from apps.core.errors import DomainError
@@ -21,11 +22,13 @@ from apps.rubrics.services import CriterionDraft, save_criterion, save_rubric
 
 
 @transaction.atomic
-def accept_metric(*, metric: Metric, by: User | None) -> Criterion:
+def accept_metric(*, metric: Metric, by: Actor) -> Criterion:
     """Make it a criterion with the origin `induced` and a scale from 1 to 5: the newest version under its name.
 
-    Raises DomainError where it is proposed and its verdicts do not distinguish trajectories.
+    Raises DomainError where it is proposed and its verdicts do not distinguish trajectories, Forbidden where no person
+    accepts it.
     """
+    require_person(by, "accept a metric")
     metric = _lock(metric)
     _require_active(metric)
     if metric.state == Metric.State.PROPOSED and (reason := metric_degenerate_reason(metric)):
@@ -184,6 +187,6 @@ def _check_name(induction: Induction, name: str, metric: Metric | None = None) -
     return name
 
 
-def _record_change(metric: Metric, by: User | None, verb: str, **data: Any) -> None:
+def _record_change(metric: Metric, by: Actor, verb: str, **data: Any) -> None:
     project = metric.induction.project
     record_audit(project=project, actor=by, verb=f"metric.{verb}", target=f"metric {metric.pk}", data=data)

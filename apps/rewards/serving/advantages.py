@@ -1,19 +1,32 @@
 """Advantages of groups of roll-outs: scored by the endpoint, or scored already."""
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from touchstone_client import ESTIMATORS, Rollout, advantages
-from touchstone_client.advantages import STEP_ESTIMATORS, InvalidOption, UncalibratedSteps
+from touchstone_client.advantages import (
+    STEP_ESTIMATORS,
+    SUCCESS,
+    WARNINGS,
+    InvalidOption,
+    UncalibratedSteps,
+    group_signals,
+    instruction_rewards,
+)
 
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.request_keys import (
     ADVANTAGES_KEYS,
     ALLOW_UNCALIBRATED,
     OPTIONS,
+    ROLLOUT_KEYS,
+    ROLLOUT_NAMES,
     SCORED_KEYS,
+    STEP_NAMES,
+    STEP_NUMBERS,
 )
 from apps.rewards.serving.requests import (
     ScoreRequest,
@@ -28,11 +41,12 @@ from apps.rewards.serving.wire.protocol import flags_of
 from workers.engine import ItemScore
 from workers.errors import InvalidRecord
 from workers.schema import ScoreInput, Trajectory
-from workers.schema.decode import finite, require_list, require_object
+from workers.schema.decode import finite, optional_str, require_list, require_object
 from workers.schema.rendered_items import parse_scored_item
 from workers.text.segments import segments
 
 Json = dict[str, Any]
+WHOLE = ("size", "seed", "window")  # options that are whole numbers
 LEARNT_STEPS = (
     "grpo_process standardises step rewards over all steps of a group and adds them up, so that longer roll-outs and "
     "errors of a learnt model gain most. With learnt step rewards it lowered the true reward in our experiments; use "
@@ -58,8 +72,9 @@ class AdvantageGroups:
 def parse_advantages(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     """{"groups": [[ENTRY, ...], ...], "estimator": "grpo", "options": {}}.
 
-    ENTRY: an ITEM, to be scored; or {"reward": number, "steps": [number], "states": [str], "flags": [str]}, scored
-    already. Both may have "states" and "stratum".
+    ENTRY: an ITEM, to be scored; or {"reward": number, "steps": [number], "flags": [str]}, scored already. Both may
+    have what the trainer knows of the roll-out (ROLLOUT_KEYS): lists by agent step, "values" by token of each, and
+    names of the roll-out.
     """
     document = read_document(body)
     check_keys(document, ADVANTAGES_KEYS)
@@ -89,7 +104,8 @@ def parse_advantages(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
 
 
 def advantages_reply(response: ScoreResponse) -> Json:
-    """For each group, for each roll-out: {"advantage", "steps", "reward"}."""
+    """groups: for each roll-out, {"advantage", "steps", "reward"} and, from `poad`, "tokens". signals: for each group,
+    whether there is something to learn from it."""
     asked: AdvantageGroups = response.request.context
     rollouts = [
         [entry.rollout if entry.item is None else _scored(entry, response, entry.item) for entry in group]
@@ -106,39 +122,55 @@ def advantages_reply(response: ScoreResponse) -> Json:
     groups = [
         [
             {"advantage": advantage.trajectory, "steps": list(advantage.steps), "reward": rollout.reward}
+            | ({"tokens": [list(row) for row in advantage.tokens]} if advantage.tokens else {})
             | ({} if entry.item is None else flags_of(response.scores[entry.item]))
             for advantage, rollout, entry in zip(group, known, entries, strict=True)
         ]
         for group, known, entries in zip(found, rollouts, asked.entries, strict=True)
     ]
     is_learnt = any(entry.item is not None for group in asked.entries for entry in group)
-    warned = is_learnt and asked.estimator == "grpo_process"
-    return {
-        "endpoint": response.endpoint,
-        "version": response.version,
-        "estimator": asked.estimator,
-        "groups": groups,
-        "usage": response.usage,
-    } | ({"warnings": [LEARNT_STEPS]} if warned else {})
+    warnings = [WARNINGS[asked.estimator]] if asked.estimator in WARNINGS else []
+    if is_learnt and asked.estimator == "grpo_process":
+        warnings.append(LEARNT_STEPS)
+    signals = [
+        dataclasses.asdict(signal)
+        for signal in group_signals(rollouts, asked.options.get("success", SUCCESS))
+    ]
+    instructions = instruction_rewards(rollouts)
+    return (
+        {
+            "endpoint": response.endpoint,
+            "version": response.version,
+            "estimator": asked.estimator,
+            "groups": groups,
+            "signals": signals,
+            "usage": response.usage,
+        }
+        | ({"instructions": instructions} if instructions else {})
+        | ({"warnings": warnings} if warnings else {})
+    )
 
 
 def _entry(raw: Any, at: str, items: list[ScoreInput], places: list[str]) -> RolloutEntry:
     raw = require_object(raw, pointer=at)
-    states = _names(raw, "states", at)
     stratum = raw.get("stratum")
     if stratum is not None and not isinstance(stratum, str | int | float):
         raise InvalidRecord("a stratum must be a text or a number.", pointer=f"{at}/stratum")
+    known: Json = {"stratum": stratum, "values": _values(raw.get("values"), f"{at}/values")}
+    known |= {key: _numbers(raw.get(key), f"{at}/{key}") for key in STEP_NUMBERS}
+    known |= {key: _names(raw, key, at) for key in STEP_NAMES}
+    known |= {key: optional_str(raw.get(key), pointer=f"{at}/{key}") for key in ROLLOUT_NAMES}
     if "reward" in raw:
         check_keys(raw, SCORED_KEYS, at)
         reward = finite(raw["reward"], pointer=f"{at}/reward")
         if reward is None:
             raise InvalidRecord("expected a number, got null.", pointer=f"{at}/reward")
         steps, flags = _numbers(raw.get("steps"), f"{at}/steps"), _names(raw, "flags", at)
-        return RolloutEntry(Rollout(reward, steps, states, stratum, flags), None)
-    item = parse_scored_item(raw, pointer=at, extra_keys=("states", "stratum"))
+        return RolloutEntry(Rollout(reward, steps, flags=flags, **known), None)
+    item = parse_scored_item(raw, pointer=at, extra_keys=ROLLOUT_KEYS)
     items.append(item)
     places.append(at)
-    return RolloutEntry(Rollout(0.0, (), states, stratum), len(items) - 1)
+    return RolloutEntry(Rollout(0.0, **known), len(items) - 1)
 
 
 def _scored(entry: RolloutEntry, response: ScoreResponse, place: int) -> Rollout:
@@ -154,7 +186,9 @@ def _scored(entry: RolloutEntry, response: ScoreResponse, place: int) -> Rollout
             else stratum
         )
     steps = tuple(score.unit * step for step in score.steps)
-    return Rollout(score.reward, steps, states, stratum, score.flags)
+    return dataclasses.replace(
+        entry.rollout, reward=score.reward, steps=steps, states=states, stratum=stratum, flags=score.flags
+    )
 
 
 def _seen(trajectory: Trajectory) -> tuple[str, ...]:
@@ -181,7 +215,8 @@ def _options(raw: Any) -> Json:
     check_keys(raw, OPTIONS, "/options")
     return {
         key: value
-        if isinstance(value, bool) and key in ("scale", ALLOW_UNCALIBRATED)
+        if (isinstance(value, bool) and key in ("scale", ALLOW_UNCALIBRATED))
+        or (isinstance(value, int) and not isinstance(value, bool) and key in WHOLE)
         else finite(value, pointer=f"/options/{key}")
         for key, value in raw.items()
     }
@@ -196,10 +231,16 @@ def _numbers(value: Any, at: str) -> tuple[float, ...]:
     return tuple(number for number in found if number is not None)
 
 
+def _values(value: Any, at: str) -> tuple[tuple[float, ...], ...]:
+    """By agent step, by token of it."""
+    rows = require_list(value or [], pointer=at)
+    return tuple(_numbers(row, f"{at}/{i}") for i, row in enumerate(rows))
+
+
 def _names(entry: Json, key: str, at: str) -> tuple[str, ...]:
     """The texts of a list in a roll-out; none where there is no list."""
     found = require_list(entry.get(key) or [], pointer=f"{at}/{key}")
     for i, name in enumerate(found):
         if not isinstance(name, str):
-            raise InvalidRecord(f"a {key.removesuffix('s')} must be a text.", pointer=f"{at}/{key}/{i}")
+            raise InvalidRecord("expected a text.", pointer=f"{at}/{key}/{i}")
     return tuple(found)

@@ -4,7 +4,8 @@ from typing import Any
 
 from apps.rewards.serving.deployments import Deployment
 from workers.engine import Version
-from workers.schema.endpoints import UNCERTAIN_ABOVE, CriterionPart, JudgePart, RewardModelPart
+from workers.schema.components import JudgePart, ModelPart, RewardModelPart
+from workers.schema.endpoints import UNCERTAIN_ABOVE
 
 
 def describe_deployment(deployment: Deployment) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def _version(version: Version) -> dict[str, Any]:
     parts = [
         (component, version.models[component.model].model)
         for component in version.spec.components
-        if isinstance(component, RewardModelPart | CriterionPart)
+        if isinstance(component, ModelPart)
     ]
     models = [
         {

@@ -29,7 +29,7 @@ from apps.rewards.serving.thread_pools import OwnerPools
 from workers.engine import Ask, Opinion, Overloaded
 from workers.errors import RewardError
 from workers.schema import Trajectory
-from workers.schema.endpoints import JudgePart
+from workers.schema.components import JudgePart
 
 CONCURRENT_CALLS = 8  # trajectories, for each LLM connection
 MOST_WAITING = 4000  # trajectories, for each LLM connection

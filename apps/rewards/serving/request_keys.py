@@ -2,8 +2,18 @@
 
 SCORE_KEYS = ("inputs", "steps", "criteria", "uncertainty", "reasons", "version", "run", "policy_version")
 ADVANTAGES_KEYS = ("groups", "estimator", "options", "version", "run", "policy_version")
-SCORED_KEYS = ("reward", "steps", "states", "stratum", "flags")  # of a roll-out that was scored already
+# Of a roll-out, whether the endpoint scores it or not.
+STEP_NUMBERS, STEP_NAMES = (
+    ("entropies", "logprobs"),
+    ("states", "segment", "agent", "instruction"),
+)  # by agent step
+ROLLOUT_NAMES = ("pair", "twin", "answer")
+ROLLOUT_KEYS = (*STEP_NUMBERS, *STEP_NAMES, "values", *ROLLOUT_NAMES, "stratum")
+SCORED_KEYS = ("reward", "steps", "flags", *ROLLOUT_KEYS)  # of one that was scored already
 ALLOW_UNCALIBRATED = "uncalibrated_steps"
-OPTIONS = ("scale", "eps", "omega", "gamma", "alpha", ALLOW_UNCALIBRATED)  # of advantages
+OPTIONS = (  # of advantages
+    *("scale", "eps", "omega", "gamma", "alpha", "success", "k", "zeta", "lam", "size", "seed", "window"),
+    ALLOW_UNCALIBRATED,
+)
 MOST_CRITERIA, LONGEST_CRITERION = 32, 4000
 QUERY_PARAMETERS = ("version",)  # of the calls under /api/v1/rewards; others are refused

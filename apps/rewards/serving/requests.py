@@ -59,6 +59,10 @@ class ScoreRequest:
     with_reasons: bool = False
     context: Any = None
 
+    def group_name(self, place: int) -> str | None:
+        """Of an item that came in a list of its group (`/groups/0/3`)."""
+        return self.places[place].rpartition("/")[0] if self.places else None
+
     @contextmanager
     def item_error_scope(self, places: Sequence[int] | None = None) -> Iterator[None]:
         """Errors of items are raised with pointers into the body. places: of the items in use; None for all."""

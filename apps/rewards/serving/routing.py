@@ -145,6 +145,16 @@ class _Scoring:
     def _load(self) -> None:
         self.items, self.is_loaded = load_items(self.request.items, self.caller.project), True
 
+    def _compared_items(self, version: Version, places: Sequence[int]) -> list[ScoreInput]:
+        """Items of a request that came as groups are in these, for a version that compares them."""
+        items = [self.items[place] for place in places]
+        if not version.spec.compares_groups:
+            return items
+        return [
+            replace(item, group=self.request.group_name(place)) if item.group is None else item
+            for place, item in zip(places, items, strict=True)
+        ]
+
     def _prepare(self, version: Version, places: Sequence[int] | None) -> Prepared:
         """In a parser thread."""
         request = self.request
@@ -157,8 +167,10 @@ class _Scoring:
             )
         if request.with_reasons:
             require_reasons(version)
+        items = self._compared_items(version, range(len(self.items)) if places is None else places)
+        version.require_whole_groups(items)
         prepared = version.render(
-            self.items if places is None else [self.items[place] for place in places],
+            items,
             space=self.caller.name,
             criteria=request.criteria,
             with_critiques=request.with_critiques,

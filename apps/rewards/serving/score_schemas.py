@@ -16,7 +16,14 @@ from apps.rewards.item_schemas import (
     list_schema,
     object_schema,
 )
-from apps.rewards.serving.request_keys import LONGEST_CRITERION, MOST_CRITERIA, OPTIONS
+from apps.rewards.serving.request_keys import (
+    LONGEST_CRITERION,
+    MOST_CRITERIA,
+    OPTIONS,
+    ROLLOUT_NAMES,
+    STEP_NAMES,
+    STEP_NUMBERS,
+)
 from workers.schema.endpoints import EndpointSpec
 from workers.schema.jsonschemas import ITEM
 
@@ -79,7 +86,13 @@ def _score_options() -> Json:
 
 
 def _advantages() -> dict[str, Json]:
-    own: Json = {"states": list_schema(TEXT), "stratum": {"type": ["string", "number", "null"]}}
+    own: Json = {
+        **dict.fromkeys(STEP_NUMBERS, list_schema(NUMBER)),
+        **dict.fromkeys(STEP_NAMES, list_schema(TEXT)),
+        "values": list_schema(list_schema(NUMBER)),
+        **dict.fromkeys(ROLLOUT_NAMES, _TEXT_OR_NULL),
+        "stratum": {"type": ["string", "number", "null"]},
+    }
     scored = object_schema(
         {"reward": NUMBER}, own | {"steps": list_schema(NUMBER), "flags": list_schema(TEXT)}
     )
@@ -92,15 +105,19 @@ def _advantages() -> dict[str, Json]:
         "options": object_schema({}, dict.fromkeys(OPTIONS, option), closed=False),
     }
     advantage = object_schema(
-        {"advantage": NUMBER, "steps": list_schema(NUMBER), "reward": NUMBER}, {"flags": list_schema(TEXT)}
+        {"advantage": NUMBER, "steps": list_schema(NUMBER), "reward": NUMBER},
+        {"flags": list_schema(TEXT), "tokens": list_schema(list_schema(NUMBER))},
     )
+    signal = object_schema({"success": NUMBER, "has_signal": {"type": "boolean"}})
+    groups = {"groups": list_schema(list_schema(advantage)), "signals": list_schema(signal)}
+    instructions = {"type": "object", "additionalProperties": NUMBER}
     return {
         "ScoredRollout": scored,
         "RolloutItem": item,
         "AdvantagesRequest": object_schema({"groups": list_schema(list_schema(rollout))}, _tags() | options),
         "Advantages": object_schema(
-            _HEAD | {"estimator": estimator, "groups": list_schema(list_schema(advantage))} | _USAGE,
-            {"warnings": list_schema(TEXT)},
+            _HEAD | {"estimator": estimator} | groups | _USAGE,
+            {"warnings": list_schema(TEXT), "instructions": instructions},
         ),
     }
 

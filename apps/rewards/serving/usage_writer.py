@@ -17,7 +17,7 @@ from apps.rewards.usage import UsageEvent, UsageGroup
 from workers.engine.rules import repetition
 from workers.errors import RewardError
 from workers.schema import ScoreInput
-from workers.schema.endpoints import RepetitionPenalty
+from workers.schema.components import RepetitionPenalty
 
 logger = logging.getLogger(__name__)
 

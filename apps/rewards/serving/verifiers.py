@@ -14,9 +14,9 @@ from apps.core.http import outgoing
 from apps.core.http.outgoing import CallLimits, NoReply
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.thread_pools import OwnerPools
-from workers.engine import Overloaded, Verify
+from workers.engine import Overloaded, VerifierScore, Verify
 from workers.schema import ScoreInput, item_json
-from workers.schema.endpoints import Verifier
+from workers.schema.components import Verifier
 
 logger = logging.getLogger(__name__)
 CONCURRENT_CALLS = 16  # requests to the verifiers of a project
@@ -28,6 +28,7 @@ RETRY_AFTER = {"Retry-After": f"{_SOON}"}
 
 class _VerifierReply(msgspec.Struct, frozen=True):
     rewards: list[float]
+    steps: list[list[float] | None] | None = None
 
 
 class Verifiers:
@@ -40,8 +41,10 @@ class Verifiers:
         """The function that asks the verifiers of a project's endpoints."""
         return partial(self._ask, project)
 
-    async def _ask(self, project: str, verifier: Verifier, items: Sequence[ScoreInput]) -> list[float]:
-        """A number for each item. Raises Problem 503 without a reply, 502 for an invalid one: never a guess.
+    async def _ask(
+        self, project: str, verifier: Verifier, items: Sequence[ScoreInput]
+    ) -> list[VerifierScore]:
+        """A verdict for each item. Raises Problem 503 without a reply, 502 for an invalid one: never a guess.
         Overloaded where too many wait."""
         pool = self._pools.get(project)
         if pool.waiting >= MOST_WAITING:
@@ -57,7 +60,7 @@ class Verifiers:
         self._pools.close()
 
 
-def ask(verifier: Verifier, items: Sequence[ScoreInput]) -> list[float]:
+def ask(verifier: Verifier, items: Sequence[ScoreInput]) -> list[VerifierScore]:
     body = msgspec.json.encode({"inputs": [item_json(item) for item in items]})
     try:
         answer = _post(verifier, body)
@@ -69,16 +72,17 @@ def ask(verifier: Verifier, items: Sequence[ScoreInput]) -> list[float]:
             status=503,
             headers=RETRY_AFTER,
         ) from error
-    rewards = _rewards(answer)
-    if rewards is None or len(rewards) != len(items):
+    verdicts = _verdicts(answer, items)
+    if verdicts is None:
         logger.warning("the verifier %s gave an invalid reply: %.200r", verifier.name, answer)
         raise Problem(
             f"The verifier {verifier.name} did not reply with a finite number for each of {len(items)} items: "
-            'it must send {"rewards": [number, ...]}.',
+            'it must send {"rewards": [number, ...]}, and if it sends "steps", for each item null or a number for each '
+            "agent step, which sum to its reward.",
             status=502,
             headers=RETRY_AFTER,
         )
-    return rewards
+    return verdicts
 
 
 def _post(verifier: Verifier, body: bytes) -> bytes:
@@ -90,9 +94,21 @@ def _post(verifier: Verifier, body: bytes) -> bytes:
     return reply.body
 
 
-def _rewards(answer: bytes) -> list[float] | None:
+def _verdicts(answer: bytes, items: Sequence[ScoreInput]) -> list[VerifierScore] | None:
+    """None for a reply that is not a finite number for each item, or whose steps do not fit."""
     try:
-        rewards = msgspec.json.decode(answer, type=_VerifierReply).rewards
+        reply = msgspec.json.decode(answer, type=_VerifierReply)
     except (ValueError, RecursionError):  # of msgspec, and of bytes that are no text
         return None
-    return rewards if all(map(math.isfinite, rewards)) else None
+    steps = [None] * len(items) if reply.steps is None else reply.steps
+    if not len(reply.rewards) == len(steps) == len(items) or not all(map(math.isfinite, reply.rewards)):
+        return None
+    for reward, parts, item in zip(reply.rewards, steps, items, strict=True):
+        if parts is not None and not (
+            len(parts) == item.step_count and math.isclose(sum(parts), reward, rel_tol=1e-6, abs_tol=1e-6)
+        ):
+            return None
+    return [
+        VerifierScore(reward, None if parts is None else tuple(parts))
+        for reward, parts in zip(reply.rewards, steps, strict=True)
+    ]

@@ -14,6 +14,7 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.judges.models import Judge
+from apps.reward_programs.selectors import list_reward_programs
 from apps.rewards import services
 from apps.rewards.dry_run import MOST_JUDGED, dry_run
 from apps.rewards.forms import ComposeForm
@@ -29,18 +30,23 @@ _MOST_OFFERED = 200  # models, newest first
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def endpoint_compose(request: ProjectRequest, project: Project) -> HttpResponse:
-    """`?endpoint=` starts from its active revision. POST with `deploy` deploys; without, it is a dry run."""
+    """`?endpoint=` starts from its active revision. POST with `deploy` deploys, with `draft` only fills the form;
+    without these, it is a dry run."""
     name = request.POST.get("endpoint") or request.GET.get("endpoint", "")
     endpoint = endpoints_of(project).filter(name=name).first()
-    data = request.POST if request.method == "POST" else None
-    form = ComposeForm(data, initial={"endpoint": name, "spec": _first_spec(project, endpoint)})
+    is_draft = "draft" in request.POST
+    data = request.POST if request.method == "POST" and not is_draft else None
+    spec = request.POST.get("spec", "") if is_draft else _first_spec(project, endpoint)
+    form = ComposeForm(data, initial={"endpoint": name, "spec": spec})
     context: dict[str, Any] = {"project": project, "form": form, "endpoint": endpoint}
     context |= {"judges": _judges(project), "most_judged": MOST_JUDGED, "part_schemas": part_schemas()}
+    context["part_tables"] = [(name.capitalize(), parts) for name, parts in context["part_schemas"].items()]
     context["part_choices"] = {
         "model": [str(model) for model in models_of(project)[:_MOST_OFFERED]],
         "judge": [entry["judge"].name for entry in context["judges"]],
+        "program": [program.short_name for program in list_reward_programs(project)[:_MOST_OFFERED]],
     }
-    if request.method == "POST" and form.is_valid():
+    if data is not None and form.is_valid():
         spec = form.cleaned_data["spec"]
         try:
             if "deploy" in request.POST:

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
+from apps.core.forms import add_domain_error
 from apps.rewards import server_services
 from apps.rewards.forms import ReplicaForm
 from apps.rewards.selectors import model_server, server_replica
@@ -37,8 +38,7 @@ def replica_add(request: ProjectRequest, project: Project) -> HttpResponse:
         try:
             replica = server_services.add_replica(project=project, by=request.user, **form.cleaned_data)
         except DomainError as error:
-            field = (error.pointer or "").removeprefix("/")
-            form.add_error(field if field in form.fields else None, error.message)
+            add_domain_error(form, error)
         else:
             messages.success(request, f"{replica.address} is a replica of {replica.server}.")
             return redirect("rewards:server-list", project.slug)

@@ -13,7 +13,8 @@ from apps.core.jobs.job_queue import JobState
 from apps.core.storage.storage_names import download_header
 from apps.training import card, services
 from apps.training.models import Evaluation, RewardModel, TrainingRun
-from apps.training.report import COMPARISONS, against, report_context
+from apps.training.report import against, report_context
+from apps.training.report_measures import COMPARISONS
 from apps.training.selectors import models_of
 from apps.training.tables import ModelTable
 from workers.schema.parents import can_be_parent

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
+from apps.core.http.job_pages import job_fragment
 from apps.core.jobs.job_queue import JobState
 from apps.core.number_parsing import whole_number
 from apps.datasets.models import DatasetVersion
@@ -169,7 +170,7 @@ def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
     options = TrackerOptions.read(run.tracker_options)
     return {
         "dataset": run.dataset_version_id,
-        "recipe": OWN,
+        "recipe": recipes.name_still_meant(run),
         "toml": recipes.as_toml(with_names(run.recipe)),
         "name": run.model_name,
         "parent": run.parent_id,
@@ -225,10 +226,12 @@ def run_status(request: ProjectRequest, project: Project, pk: int) -> HttpRespon
     run = get_object_or_404(runs_of(project), pk=pk)
     if request.GET.get("part") == "trackers":
         return render(request, "training/_run_trackers.html", run_context(project, run))
-    response = render(request, "training/_run_status.html", run_context(project, run) | {"out_of_band": True})
-    if run.is_finished:
-        response["HX-Refresh"] = "true"
-    return response
+    return job_fragment(
+        request,
+        "training/_run_status.html",
+        run_context(project, run) | {"out_of_band": True},
+        is_finished=run.is_finished,
+    )
 
 
 @require_POST

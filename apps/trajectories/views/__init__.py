@@ -7,6 +7,7 @@ from apps.trajectories.views.explorer import (
     trajectory_list,
     trajectory_list_by_task,
 )
+from apps.trajectories.views.filter_builder import filter_builder
 from apps.trajectories.views.saved_views import view_change, view_create, view_delete
 from apps.trajectories.views.traces import traces_receive
 from apps.trajectories.views.upload import (
@@ -35,6 +36,7 @@ __all__ = [
     "comment_create",
     "comment_delete",
     "comment_edit",
+    "filter_builder",
     "import_cancel",
     "import_detail",
     "import_start",

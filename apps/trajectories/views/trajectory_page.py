@@ -13,6 +13,7 @@ from apps.trajectories.list_neighbors import MAX_QUERY_LENGTH, list_neighbors
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.notes import collect_notes
 from apps.trajectories.patterns import PATTERNS
+from apps.trajectories.risk_drawing import risk_rows
 from apps.trajectories.selectors import parent_trajectory, sibling_trajectories, sub_agent_trajectories
 from apps.trajectories.step_usage import trajectory_usage
 from apps.trajectories.timeline import trajectory_timeline
@@ -49,13 +50,15 @@ def page_context(request: ProjectRequest, project: Project, trajectory: Trajecto
     query = request.GET.get("list")
     context = step_context(request, project, trajectory)
     context |= comment_context(request, trajectory)
+    agent_steps = agent_step_indices(trajectory)
     return context | {
         "title": trajectory_title(trajectory),
         "agent_name": f"{trajectory.agent_name or 'Unnamed agent'} {trajectory.agent_version}".strip(),
         "usage": trajectory_usage(trajectory.metadata),
         "metadata": _metadata_rows(trajectory.metadata),
         "patterns": [(name, PATTERNS[name]) for name in trajectory.patterns or () if name in PATTERNS],
-        "notes": collect_notes(trajectory.pk, agent_step_indices(trajectory)),
+        "notes": collect_notes(trajectory.pk, agent_steps),
+        "risks": risk_rows(trajectory.metadata, agent_steps),
         "rewards": outline.reward_chart(_step_rewards(trajectory)) if context["show_outcome"] else None,
         "others": sibling_trajectories(trajectory),
         "parent": parent_trajectory(trajectory),

@@ -40,6 +40,7 @@ class BulkJob(ApiObject):
     id: int
     work: str
     state: str
+    number: int = 0
     model: str | None = None
     judge: str | None = None
     induction: int | None = None

@@ -50,6 +50,7 @@ class Campaign(ApiObject):
     id: int
     name: str
     state: str = ""
+    number: int = 0
     feedback_types: tuple[str, ...] = ()
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     rubric: str | None = None

@@ -29,6 +29,7 @@ class DatasetVersion(ApiObject):
     name: str
     state: str
     hash: str | None = None
+    number: int = 0
     records: dict[str, int] = field(default_factory=dict)
     splits: dict[str, int] = field(default_factory=dict)
     usable_pairs: int = 0

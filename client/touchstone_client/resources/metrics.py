@@ -79,6 +79,7 @@ class Induction(ApiObject):
     induction: int
     state: str
     campaign: str | None = None
+    number: int = 0
     engine: str = ""
     llm_connection: str | None = None
     seed: int = 0

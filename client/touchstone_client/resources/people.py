@@ -26,9 +26,18 @@ class Project(ApiObject):
     require_two_factor: bool = False
     require_single_sign_on: bool = False
     created: datetime | None = None
+    archived: datetime | None = None
 
     def __str__(self) -> str:
         return self.slug
+
+
+@api_object
+class ProjectDeletion(ApiObject):
+    """state: queued, running or failed; once it is done there is no project to ask about."""
+
+    project: str
+    state: str = ""
 
 
 @api_object
@@ -107,6 +116,22 @@ class Projects(Calls[DriverT]):
         """Change what is given. Scope `admin`."""
         body = given(name=name, annotators_see_models=annotators_see_models)
         return Request("PATCH", self._path(), ObjectReader(Project), json=body)
+
+    @operation
+    def archive(self) -> Request[Project]:
+        """Make the project read only. Endpoints stop, campaigns and connectors are paused. Scope `admin`."""
+        return Request("POST", self._path("archive"), ObjectReader(Project))
+
+    @operation
+    def restore(self) -> Request[Project]:
+        """Open it again. What archiving stopped stays off until it is started. Scope `admin`."""
+        return Request("POST", self._path("restore"), ObjectReader(Project))
+
+    @operation
+    def delete(self, name: str) -> Request[ProjectDeletion]:
+        """Delete the project with everything in it. name: of the project, once more. Its keys, the client's too, are
+        revoked at once. Scope `admin`."""
+        return Request("POST", self._path("deletion"), ObjectReader(ProjectDeletion), json={"name": name})
 
     @list_operation
     def list(self, *, page_size: int | None = None) -> Pages[Project]:

@@ -39,6 +39,7 @@ class TrainingRun(ApiObject):
     run: int
     state: str
     on: str = "local"
+    number: int = 0
     job: str = ""
     dataset: str = ""
     recipe: str = ""

@@ -52,6 +52,7 @@ class TrajectorySummary(ApiObject):
     id: str
     task: str = ""
     agent: str = ""
+    number: int = 0
     steps: int = 0
     tokens: int = 0
     outcome: Outcome = Outcome()

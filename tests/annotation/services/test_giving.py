@@ -6,7 +6,7 @@ import pytest
 
 from apps.accounts.models import Project, User
 from apps.accounts.services import remove_member
-from apps.annotation import selectors, services
+from apps.annotation import own_progress, services
 from apps.annotation.models import Assignment, Campaign, Item
 from apps.annotation.quality import pilot_statistics
 from apps.core.errors import Conflict, DomainError
@@ -25,7 +25,7 @@ def test_what_is_given_comes_first_and_nobody_else_gets_it(
     assert give(items[2], annotator) == give(items[2], other_annotator) == 0
     his = {rows.leased(campaign, other_annotator).item_id}
     assert items[2].pk not in his
-    assert selectors.my_campaign(campaign, rows.annotator(campaign, annotator)).left == 2
+    assert own_progress.my_campaign(campaign, rows.annotator(campaign, annotator)).left == 2
     assert rows.leased(campaign, annotator).item == items[2]
     rows.assert_counts_are_right(campaign)
 
@@ -75,7 +75,7 @@ def test_a_pilot_hands_out_only_its_items_and_tells_what_the_rest_takes(
     assert services.start_pilot(campaign=campaign, items=2) == 2
     campaign.refresh_from_db()
     for user, choices in ((annotator, "ab"), (other_annotator, "ab")):
-        assert selectors.my_campaign(campaign, rows.annotator(campaign, user)).left == 2
+        assert own_progress.my_campaign(campaign, rows.annotator(campaign, user)).left == 2
         for choice in choices:
             assignment = rows.leased(campaign, user)
             Assignment.objects.update(created_at="2026-01-01T00:00Z")
@@ -114,11 +114,11 @@ def test_what_is_archived_is_out_of_the_lists(campaign: Campaign, annotator: Use
     services.archive_campaign(campaign=campaign)
     campaign.refresh_from_db()
     hers = rows.annotator(campaign, annotator)
-    assert selectors.my_campaigns(campaign.project, hers) == []
+    assert own_progress.my_campaigns(campaign.project, hers) == []
     with pytest.raises(Conflict, match="archived"):
         rows.lease(campaign, annotator)
     services.open_campaign(campaign=campaign)
-    assert len(selectors.my_campaigns(campaign.project, hers)) == 1
+    assert len(own_progress.my_campaigns(campaign.project, hers)) == 1
 
 
 def test_who_leaves_the_project_holds_nothing(

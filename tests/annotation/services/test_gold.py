@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 
 from apps.accounts.models import AuditEvent, Project, User
 from apps.accounts.pseudonyms import person_pseudonym
-from apps.annotation import selectors, services
+from apps.annotation import own_progress, selectors, services
 from apps.annotation.agreement import agreement
 from apps.annotation.feedback.exports import export_jsonl
 from apps.annotation.feedback.records import feedback_records
@@ -107,7 +107,7 @@ def test_gold_is_for_everybody_once_and_counts_nothing(
     gold.refresh_from_db()
     assert (gold.claimed_count, gold.completed_count, gold.overlap) == (0, 0, 0)
     assert selectors.campaign_progress(campaign).items == 1
-    assert selectors.my_campaign(campaign, first.annotator).mine == 1  # she does not know which it was
+    assert own_progress.my_campaign(campaign, first.annotator).mine == 1  # she does not know which it was
     rows.submit(second, annotator, "b")
     assert rows.lease(campaign, annotator) is None
     assert records(campaign) == [("ann@example.org", "b"), ("rose@example.org", "a")]
@@ -160,7 +160,7 @@ def test_whoever_is_too_often_wrong_is_paused_until_let_go_on(
     ) == (1, 3)
     with pytest.raises(Conflict, match="1 of 3 of your answers"):
         rows.lease(campaign, annotator)
-    assert selectors.my_campaign(campaign, rows.annotator(campaign, annotator)).is_workable is False
+    assert own_progress.my_campaign(campaign, rows.annotator(campaign, annotator)).is_workable is False
     told = AuditEvent.objects.get(verb="annotator.paused")
     # No one did it by hand.
     assert (told.actor, told.target) == ("gold check", person_pseudonym("ann@example.org"))
@@ -204,11 +204,11 @@ def test_a_few_answers_say_nothing_of_anybody(campaign: Campaign, annotator: Use
 def test_practice_comes_first_and_is_no_data(campaign: Campaign, annotator: User, researcher: User) -> None:
     practice = known(campaign, "practice", researcher, "practice")
     rows.pair(campaign, "work")
-    assert selectors.my_campaign(campaign, rows.annotator(campaign, annotator)).practice == 1
+    assert own_progress.my_campaign(campaign, rows.annotator(campaign, annotator)).practice == 1
     first = rows.leased(campaign, annotator)
     assert first.item == practice
     rows.submit(first, annotator, "b")
-    mine = selectors.my_campaign(campaign, first.annotator)
+    mine = own_progress.my_campaign(campaign, first.annotator)
     assert (mine.practice, mine.mine, mine.left) == (0, 0, 1)
     assert rows.leased(campaign, annotator).item != practice
     assert records(campaign) == [("rose@example.org", "a")]

@@ -9,7 +9,7 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.annotation import selectors, services
+from apps.annotation import own_progress, services
 from apps.annotation.models import Assignment, Campaign, Item
 from apps.core.errors import Conflict, DomainError
 from tests.annotation import rows
@@ -234,7 +234,7 @@ def test_one_person_is_given_no_more_than_her_share(
     for _ in range(2):
         rows.submit(rows.leased(campaign, annotator), annotator)
     assert rows.lease(campaign, annotator) is None
-    mine = selectors.my_campaign(campaign, rows.annotator(campaign, annotator))
+    mine = own_progress.my_campaign(campaign, rows.annotator(campaign, annotator))
     assert (mine.left, mine.has_enough, mine.is_workable) == (0, True, False)
     assert rows.lease(campaign, other_annotator) is not None
     with pytest.raises(DomainError, match="must be 1 or more"):

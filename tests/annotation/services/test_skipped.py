@@ -5,7 +5,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import User
-from apps.annotation import selectors, services
+from apps.annotation import own_progress, services
 from apps.annotation.models import Assignment, Campaign, Item
 from apps.annotation.quality import pilot_statistics
 from tests.annotation import rows
@@ -55,7 +55,7 @@ def test_the_manager_sees_who_skipped_and_offers_the_items_again(
     assert "2 items are offered again." in offered.content.decode()
     assert "skipped items without" not in offered.content.decode()
     rows.assert_counts_are_right(skipped)
-    assert selectors.my_campaign(skipped, rows.annotator(skipped, annotator)).left == 2
+    assert own_progress.my_campaign(skipped, rows.annotator(skipped, annotator)).left == 2
     rows.submit(rows.leased(skipped, annotator), annotator)
     services.skip_assignment(assignment=rows.leased(skipped, annotator), reason="Too long", by=annotator)
     # What has its annotation is not offered once more, nor what was never skipped.

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Project, User
-from apps.annotation import selectors, services
+from apps.annotation import own_progress, services
 from apps.annotation.labelling_templates import LABELLING_TEMPLATES, LabellingTemplate
 from apps.annotation.models import Campaign
 from apps.core.errors import Conflict
@@ -69,7 +69,7 @@ def test_a_draft_is_seen_by_managers_only_until_it_is_opened(
     campaign = Campaign.objects.get()
     rows.pair(campaign, "one")
     person = services.annotator_for(project=project, user=annotator)
-    assert campaign.state == "draft" and selectors.my_campaigns(project, person) == []
+    assert campaign.state == "draft" and own_progress.my_campaigns(project, person) == []
     with pytest.raises(Conflict, match="draft"):
         services.assign_next_item(campaign=campaign, annotator=person)
     page = manager.get(url("campaign-detail", campaign.pk)).content.decode()

@@ -5,10 +5,7 @@ replaced by empty modules here, their client code is not.
 """
 
 import asyncio
-import importlib.util
-import sys
 import types
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -18,7 +15,6 @@ import pytest
 import torch
 
 from benchmarks.chat_templates import template_text
-from tests.peer_modules import PEERS, EmptyModules
 from tests.rewards.wire.reading_model import ReadingModel
 from tests.workers.decoders import tokenizer
 from tests.workers.engine.fakes import FakeModel
@@ -38,30 +34,6 @@ TURNS = [
 @pytest.fixture
 def fake() -> FakeModel:
     return ReadingModel()
-
-
-@pytest.fixture
-def load_peer(monkeypatch) -> Iterator[Any]:
-    """load(package, file, replaced): one file of a peer, the rest of its package and `replaced` being empty."""
-    before = set(sys.modules)
-
-    def load(package: str, file: str, *replaced: str) -> Any:
-        path = PEERS / package / file
-        if not path.is_file():
-            pytest.skip(
-                f"{package} is not installed ({path} is missing): `make install-dev` fetches it from PyPI"
-            )
-        monkeypatch.setattr(sys, "meta_path", [EmptyModules(package, *replaced), *sys.meta_path])
-        name = f"{package}.{file.removesuffix('.py').replace('/', '.')}"
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    yield load
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 from workers.engine import Content, ModelScore
 from workers.errors import RewardError
 from workers.schema import Features, Text, TokenIds
+from workers.schema.conditions import Condition
 from workers.schema.records import Source
 
 
@@ -50,6 +51,8 @@ class FakeModel:
     criteria: dict[str, dict[str, Any]] = field(default_factory=dict)
     rewrites: bool = False
     named_sources: frozenset[Source] = frozenset()
+    conditioned: tuple[Condition, ...] = ()
+    seen: list[Any] = field(default_factory=list)
     compares: bool = False
     gives_reasons: bool = False
     precision: str = "float32"
@@ -70,6 +73,7 @@ class FakeModel:
     def render(self, content: Content, *, session: Any = None) -> FakeRendered:
         if session is not None:
             self.sessions.append(session)
+        self.seen.append(content)
         if isinstance(content, Features):
             raise RewardError("this model reads text; it has no features.", pointer="/features")
         if isinstance(content, Text):

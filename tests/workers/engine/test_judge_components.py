@@ -1,6 +1,7 @@
 """Judges next to models and rules: their numbers, their words, and when they are asked at all."""
 
 import asyncio
+import itertools
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -10,7 +11,8 @@ from tests.workers.engine.fakes import FakeModel
 from workers.engine import Batcher, ItemScore, Opinion, Prepared, ServedModel, Version
 from workers.errors import RewardError
 from workers.schema import Task, Trajectory, parse_item
-from workers.schema.endpoints import JudgePart, parse_spec
+from workers.schema.components import JudgePart
+from workers.schema.endpoints import parse_spec
 
 MODEL = {"name": "main", "model": "p/m@1"}
 TONE = {"name": "tone", "type": "judge", "judge": "polite", "weight": 2}
@@ -177,3 +179,42 @@ def test_components_of_a_judge_are_asked_one_after_the_other(batcher, panel) -> 
     parts = [TONE, TONE | {"name": "b"}, TONE | {"name": "c", "judge": "stern"}]
     (one,) = score(compose(batcher, ask, *parts), {"text": "a"})
     assert one.critiques == {"tone": "tone", "b": "b", "c": "c"}
+
+
+CHAT = [("user", "?"), ("assistant", "a"), ("user", "hm"), ("assistant", "bb"), ("assistant", "c")]
+CHAT += [("user", "fine!"), ("assistant", "dd")]
+
+
+def chat(*turns: tuple[str, str]) -> dict[str, object]:
+    return {"messages": [{"role": role, "content": content} for role, content in turns]}
+
+
+def test_each_turn_earns_what_it_changed(batcher: Batcher, panel: Panel) -> None:
+    """The state of the user after their replies is 0.2 and 0.5, at the end 0.2."""
+    spec = parse_spec({"components": [{**TONE, "weight": 1, "each_turn": True}]})
+    version = Version(1, spec, {}, batcher, lambda _: None, ask=panel)
+    items = [parse_item(chat(*CHAT)), parse_item(chat(*CHAT[:2]))]
+    first, second = asyncio.run(version.score(version.render(items)))
+    assert panel.asked == [("tone", 4)]  # two whole ones, and the first after two turns
+    assert first.reward == 0.2 and first.steps == pytest.approx((0.2, 0, 0.3, -0.3))
+    assert (second.reward, second.steps) == (0.1, (0.1,))
+
+
+def test_what_cannot_be_told_after_a_turn_changes_nothing(batcher: Batcher, panel: Panel) -> None:
+    spec = parse_spec({"components": [{**TONE, "weight": 1, "each_turn": True}]})
+    version = Version(1, spec, {}, batcher, lambda _: None, ask=panel)
+    unclear = [CHAT[0], CHAT[1], ("user", "unclear"), *CHAT[3:]]
+    (scored,) = asyncio.run(version.score(version.render([parse_item(chat(*unclear))])))
+    assert scored.reward == 0.2 and scored.steps == pytest.approx((0, 0, 0.5, -0.3))
+
+
+def test_more_turns_than_a_judge_is_asked_about_are_read_together() -> None:
+    from workers.engine.judge_components import MAX_TURNS, after_turns
+
+    turns = [turn for number in range(200) for turn in (("user", f"{number}"), ("assistant", "a"))]
+    (trajectory,) = [parse_item(chat(*turns)).content]
+    assert isinstance(trajectory, Trajectory)
+    asked = after_turns(trajectory)
+    assert len(asked) == MAX_TURNS - 1
+    ends = [last for last, _ in asked]
+    assert ends == sorted(set(ends)) and all(5 <= b - a <= 8 for a, b in itertools.pairwise(ends))

@@ -9,11 +9,12 @@ import pytest
 
 from tests.workers.engine.fakes import FakeModel, FakeRendered
 from tests.workers.judge.judges import decoder, writer
-from workers.engine import Batcher, ItemScore, ServedModel, Version
+from workers.engine import Batcher, ItemScore, ServedModel, VerifierScore, Version
 from workers.errors import RewardError
 from workers.models.generative.model import GenerativeModel
 from workers.schema import ScoreInput, Text, parse_item
-from workers.schema.endpoints import EndpointSpec, RewardModelPart, parse_spec
+from workers.schema.components import RewardModelPart
+from workers.schema.endpoints import EndpointSpec, parse_spec
 
 
 @pytest.fixture
@@ -199,9 +200,9 @@ def test_rules_alone_need_no_model(batcher) -> None:
 def test_a_gate_looks_at_a_verifier_that_adds_nothing(batcher) -> None:
     asked: list[int] = []
 
-    async def verify(verifier, items) -> list[float]:
+    async def verify(verifier, items) -> list[VerifierScore]:
         asked.append(len(items))
-        return [float("b" in item.content.text) for item in items]
+        return [VerifierScore("b" in item.content.text) for item in items]
 
     verifier = {"name": "right", "type": "verifier", "url": "https://example.org/check", "weight": 0}
     transforms = [{"type": "gate", "component": "right", "otherwise": -2}]

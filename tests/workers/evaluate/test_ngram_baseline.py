@@ -153,3 +153,16 @@ def test_a_model_below_the_regression_is_told_so() -> None:
     )
     assert without is not None
     assert "ngrams" not in without["preference"]["baselines"]  # one comparison has no rewards
+
+
+def test_trajectories_of_numbers_have_no_words_to_learn_from() -> None:
+    def numbers(task: int, value: float) -> Trajectory:
+        steps = tuple(Step(source="agent", features=(value, float(n))) for n in range(3))
+        return Trajectory(steps=steps, task=Task(id=f"task {task}"))
+
+    records = [
+        PreferenceRecord(a=numbers(task, 1.0), b=numbers(task, 0.0), choice="a", annotator="ann")
+        for task in range(80)
+    ]
+    found = fit_ngrams(records[:60], records[60:], {None})
+    assert found.held_out == found.training == {}

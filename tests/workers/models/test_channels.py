@@ -7,6 +7,7 @@ from tests.workers.conftest import preference
 from workers.errors import RewardError
 from workers.models import build, load
 from workers.models.backbones.channels import is_in_channels
+from workers.models.backbones.condition_entries import CONDITIONED_WIDTH, FIRST_CONDITION
 from workers.models.backbones.design_matrix import DesignMatrix
 from workers.models.backbones.step_entries import FIRST_EMBEDDING, FIRST_STRUCTURE
 from workers.schema.recipe import parse_recipe
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.ml
 
 
 def test_every_column_is_in_one_channel() -> None:
-    columns = np.arange(FIRST_EMBEDDING + 5)
+    columns = np.concatenate([np.arange(FIRST_EMBEDDING + 5), np.arange(FIRST_CONDITION, CONDITIONED_WIDTH)])
     found = {name: is_in_channels(columns, [name]) for name in CHANNELS}
     assert (np.sum([*found.values()], axis=0) == 1).all()
     assert {name: int(flags.sum()) for name, flags in found.items()} == {
@@ -31,6 +32,7 @@ def test_every_column_is_in_one_channel() -> None:
         "structure": len(STRUCTURE) - len(OVERLAP),
         "overlap": len(OVERLAP),
         "embedding": 5,
+        "conditions": COLUMNS,
     }
     names = [STRUCTURE[column - FIRST_STRUCTURE] for column in np.flatnonzero(found["overlap"])]
     assert names == list(OVERLAP)

@@ -36,6 +36,7 @@ from workers.models.exporting.model_folder import save_tensors
 from workers.models.exporting.source import ExportOptions, ExportUsage
 from workers.models.kinds import KINDS
 from workers.schema import Part, Step, Task, Trajectory
+from workers.schema.conditions import with_conditions
 from workers.schema.model_score import ModelScore
 from workers.schema.recipe import parse_recipe
 
@@ -212,10 +213,11 @@ def test_a_gguf_file_of_fewer_bits(make, tmp_path: Path, out_type: str, bits: st
 
 @pytest.mark.slow
 def test_a_python_package_gives_the_reward_without_this_code(make_trajectory, tmp_path: Path) -> None:
-    recipe = parse_recipe({"backbone": "linear"})
+    recipe = parse_recipe({"backbone": "linear", "conditioned": ["goal"]})
     reward = {"median": 0.25, "std": 2.0}
     model = build(recipe)
-    rendered = [model.backbone.renderer.render(TALK)]
+    with_goal = with_conditions(TALK, ("goal",), {"goal": "the order is found"})
+    rendered = [model.backbone.renderer.render(content) for content in (TALK, with_goal)]
     model.backbone.prepare_with(rendered, model.new_cache(0))
     with torch.no_grad():
         model.backbone.weight.add_(torch.randn_like(model.backbone.weight))
@@ -224,18 +226,21 @@ def test_a_python_package_gives_the_reward_without_this_code(make_trajectory, tm
     export(tmp_path / "model", "standalone", tmp_path / "out", ExportOptions())
     code = "import json, sys; from touchstone_model import load; "
     code += "print(json.dumps(load().score(json.loads(sys.argv[1]))))"
+    inputs = [{"messages": MESSAGES}, {"messages": MESSAGES, "goal": "the order is found"}]
     done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps([{"messages": MESSAGES}])],
+        [sys.executable, "-c", code, json.dumps(inputs)],
         capture_output=True,
         text=True,
         check=True,
         cwd=tmp_path / "out",
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
     )
-    (theirs,) = json.loads(done.stdout)
+    theirs, by_goal = json.loads(done.stdout)
     loaded = load_scorer(tmp_path / "model")
-    ours = loaded.score([loaded.render(TALK)])[0]
+    ours, wanted = loaded.score([loaded.render(TALK), loaded.render(with_goal)])
     assert abs(ours.raw) > 0.01
+    assert abs(ours.raw - wanted.raw) > 0.01
+    assert by_goal["raw"] == pytest.approx(wanted.raw, abs=1e-9)
     assert theirs["raw"] == pytest.approx(ours.raw, abs=1e-9)
     assert theirs["reward"] == pytest.approx((ours.raw - 0.25) / 2.0, abs=1e-9)
     assert theirs["steps"] == pytest.approx(ours.step_rewards, abs=1e-9)

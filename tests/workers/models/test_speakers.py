@@ -2,22 +2,17 @@
 
 import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 from msgspec.structs import replace
 
-from tests.workers.decoders import save_decoder
-from workers.models import Lineage, LoadedModel, build, load, save
-from workers.models.backbones.linear import LinearBackbone
+from tests.workers.models.random_models import KINDS, save_random
+from workers.models import LoadedModel, load
 from workers.schema import ObservationResult, Part, PreferenceRecord, Step, Task, ToolCall, Trajectory
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.text import ConversationRenderer, template_fingerprint
 from workers.train.pipeline import train
-
-KINDS = ["linear", "hybrid", "step-encoder", "decoder"]
 
 
 def conversation(*speakers: str | None, task: str = "t") -> Trajectory:
@@ -50,35 +45,8 @@ def raw(model: LoadedModel, *contents: Trajectory) -> list[float]:
 @pytest.fixture(params=KINDS)
 def folder(request, tmp_path: Path, tiny_recipe: Recipe, tiny_encoder: Path) -> Path:
     """The artifact of a model with random weights, as it is saved now."""
-    recipes: dict[str, Callable[[], Recipe]] = {
-        "linear": lambda: parse_recipe({"backbone": "linear", "ensemble": 4}),
-        "hybrid": lambda: parse_recipe(
-            {"backbone": "hybrid", "encoder": str(tiny_encoder), "chunk_tokens": 16}
-        ),
-        "step-encoder": lambda: tiny_recipe,
-        "decoder": lambda: parse_recipe(
-            {
-                "backbone": "decoder",
-                "decoder": str(save_decoder(tmp_path / "base")),
-                "max_tokens": 256,
-                "lora_rank": 0,
-            }
-        ),
-    }
-    recipe = recipes[request.param]()
-    torch.manual_seed(3)
-    model = build(recipe)
-    if isinstance(model.backbone, LinearBackbone):
-        known = [RUN, SWAPPED, without_speakers(RUN)]
-        model.backbone.prepare_with(
-            [model.backbone.renderer.render(content) for content in known], model.backbone.new_cache(0)
-        )
-        with torch.no_grad():
-            model.backbone.weight.copy_(torch.randn(model.backbone.weight.shape))
-    lineage = Lineage(snapshot={"name": "p/d@1", "hash": "h"}, code_version="1")
-    reward = {"median": 0.0, "std": 1.0}
-    save(model, tmp_path / "model", recipe=recipe, reward=reward, criteria={}, lineage=lineage)
-    return tmp_path / "model"
+    known = [RUN, SWAPPED, without_speakers(RUN)]
+    return save_random(request.param, tmp_path, known, tiny=tiny_recipe, encoder=tiny_encoder)
 
 
 def made_before(folder: Path) -> LoadedModel:

@@ -4,7 +4,8 @@ import jsonschema
 import pytest
 
 from workers.errors import InvalidRecord
-from workers.schema.endpoints import JudgePart, parse_spec
+from workers.schema.components import JudgePart
+from workers.schema.endpoints import parse_spec
 from workers.schema.jsonschemas import schemas
 
 JUDGE = {"name": "tone", "type": "judge", "judge": "polite"}
@@ -17,16 +18,16 @@ def test_a_judge_is_filled_in_and_comes_back() -> None:
     assert first == JudgePart(name="tone", judge="polite", weight=1.0, timeout_seconds=60.0)
     assert (second.criterion, second.otherwise) == ("kind", 0.0)
     built = spec.to_builtins()
-    assert built["components"][0] == JUDGE | {"weight": 1.0, "timeout_seconds": 60.0}
+    assert built["components"][0] == JUDGE | {"weight": 1.0, "timeout_seconds": 60.0, "each_turn": False}
     assert parse_spec(built) == spec
     jsonschema.validate(built, schemas()["endpoint"])
 
 
 def test_a_judge_of_no_weight_says_why() -> None:
     spec = parse_spec({"components": [MODEL, JUDGE | {"weight": 0}]})
-    assert not spec.gates
+    assert not spec.components_read
     gate = {"type": "gate", "component": "tone"}
-    assert parse_spec({"components": [MODEL, JUDGE], "transforms": [gate]}).gates == {"tone"}
+    assert parse_spec({"components": [MODEL, JUDGE], "transforms": [gate]}).components_read == {"tone"}
     with pytest.raises(InvalidRecord, match="every weight is 0"):
         parse_spec({"components": [JUDGE | {"weight": 0}]})
 

@@ -11,6 +11,7 @@ from workers.schema import (
     RankingRecord,
     RatingRecord,
     Step,
+    StepLabelRecord,
     Task,
     ToolCall,
 )
@@ -72,6 +73,17 @@ def test_outcomes_of_one_task_are_compared_unless_people_did(make_preference) ->
     judged = make_preference(0, choice="b")
     judged = type(judged)(a=GOOD, b=BAD, choice="a", annotator="ann")
     assert generate([*RECORDS, judged], recipe("outcome"), seed=0) == []
+
+
+def test_a_correction_stands_in_for_the_step_as_it_was() -> None:
+    record = StepLabelRecord(trajectory=GOOD, corrections={1: "Ask for the sum first."}, annotator="ann")
+    made = generate([record, record, *RECORDS], recipe("correction"), seed=0)
+    ((corrected, as_it_was),) = map(sides, made)
+    assert corrected.steps[:-1] == as_it_was.steps[:-1] == GOOD.steps[:2]
+    assert (corrected.steps[-1].text, corrected.steps[-1].tool_calls) == ("Ask for the sum first.", ())
+    assert as_it_was.steps[-1].tool_calls == GOOD.steps[2].tool_calls
+    assert not corrected.steps[-1].observation and not as_it_was.steps[-1].observation
+    assert (made[0].annotator, made[0].weight) == ("generator:correction", 0.25)
 
 
 def names(one: T) -> list[str]:

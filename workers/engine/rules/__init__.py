@@ -1,11 +1,28 @@
 """Components that are computed rather than learnt: one file each. A rule rates an item by what it holds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from workers.engine.rules import length, pattern, repetition, tools
+from workers.engine.rules import (
+    agreement,
+    answers,
+    entities,
+    evidence,
+    gui,
+    length,
+    logged,
+    observation_use,
+    pattern,
+    programs,
+    progress,
+    repetition,
+    risks,
+    tools,
+    unit_tests,
+)
 from workers.schema import ScoreInput
-from workers.schema.endpoints import (
+from workers.schema.components import (
+    Agreement,
     Component,
     Pattern,
     RepetitionPenalty,
@@ -15,6 +32,9 @@ from workers.schema.endpoints import (
     ToolMatch,
 )
 from workers.schema.model_score import ModelScore
+from workers.schema.program_part import PythonProgram
+from workers.schema.reference_parts import AnswerMatch, EntityMatch, EvidenceMatch, GuiAction, Subgoals
+from workers.schema.step_parts import BySpeaker, Logged, Milestones, ObservationUse, RiskMap, UnitTests
 
 Count = Callable[[str], int]
 RULES: dict[type, Callable[[Any, ScoreInput, Count], ModelScore]] = {
@@ -24,7 +44,27 @@ RULES: dict[type, Callable[[Any, ScoreInput, Count], ModelScore]] = {
     ToolFormat: tools.formatted,
     ToolMatch: tools.matched,
     Pattern: pattern.rate,
+    AnswerMatch: answers.matched,
+    EntityMatch: entities.matched,
+    Milestones: progress.milestones,
+    Logged: logged.replayed,
+    GuiAction: gui.matched,
+    EvidenceMatch: evidence.supported,
+    ObservationUse: observation_use.rated,
+    BySpeaker: logged.by_speaker,
+    UnitTests: unit_tests.passed,
+    RiskMap: risks.penalty,
+    Subgoals: progress.subgoals,
 }
+
+
+# Of all items of a request together, which see the others of their group.
+GROUP_RULES: dict[type, Callable[[Any, Sequence[ScoreInput]], list[ModelScore]]] = {Agreement: agreement.rate}
+# Of all items together because that is quicker; none sees another.
+BATCH_RULES: dict[type, Callable[[Any, Sequence[ScoreInput]], list[ModelScore]]] = {
+    PythonProgram: programs.rate
+}
+RULES_OF_ALL = GROUP_RULES | BATCH_RULES
 
 
 def rate(rule: Component, item: ScoreInput, count: Count) -> ModelScore:

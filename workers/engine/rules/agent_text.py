@@ -30,6 +30,26 @@ def texts(item: ScoreInput) -> list[str]:
     ]
 
 
+def observed(item: ScoreInput) -> list[str]:
+    """By agent step, the results of its tools and the observations before the next agent step, as one text."""
+    return ["\n".join(texts) for texts in results(item)]
+
+
+def results(item: ScoreInput) -> list[list[str]]:
+    """As `observed`, one text for each result that is not empty."""
+    content = item.content
+    if not isinstance(content, Trajectory):
+        return [[] for _ in agent_steps(item)]
+    seen: list[list[str]] = []
+    for step in content.steps:
+        if step.source == "agent":
+            seen.append([])
+        if seen and step.source in ("agent", "environment"):
+            own = [message_of(step)] if step.source == "environment" else []
+            seen[-1] += filter(None, [*own, *(parts_text(result.content) for result in step.observation)])
+    return seen
+
+
 def message_of(step: Step) -> str:
     return parts_text(step.message)
 

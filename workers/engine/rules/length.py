@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from workers.engine.rules.agent_text import texts
 from workers.schema import Features, ScoreInput, Trajectory
-from workers.schema.endpoints import StepPenalty, TokenPenalty
+from workers.schema.components import StepPenalty, TokenPenalty
 from workers.schema.model_score import ModelScore
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from workers.engine.rules.agent_text import texts
 from workers.schema import ScoreInput
-from workers.schema.endpoints import Pattern
+from workers.schema.components import Pattern
 from workers.schema.model_score import ModelScore
 from workers.schema.patterns import compiled
 

@@ -6,7 +6,7 @@ from itertools import islice
 
 from workers.engine.rules.agent_text import texts
 from workers.schema import ScoreInput
-from workers.schema.endpoints import RepetitionPenalty
+from workers.schema.components import RepetitionPenalty
 from workers.schema.model_score import ModelScore
 
 _WORD = re.compile(r"\w+")

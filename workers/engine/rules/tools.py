@@ -12,7 +12,7 @@ from typing import Any
 from workers.engine.rules.agent_text import agent_steps, message_of
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import ScoreInput, Step, parse_json
-from workers.schema.endpoints import ToolFormat, ToolMatch
+from workers.schema.components import ToolFormat, ToolMatch
 from workers.schema.model_score import ModelScore
 from workers.schema.patterns import TextPattern
 
@@ -50,20 +50,25 @@ def matched(rule: ToolMatch, item: ScoreInput, count: Callable[[str], int]) -> M
     """
     expected = expected_calls(item.reference)
     made = [call for step in agent_steps(item) for call in tool_calls(step)]
-    score = match(made, expected)
+    score = match(made, expected, (rule.name_weight, rule.key_weight, rule.value_weight))
     return ModelScore.sum_of_steps([*[0.0] * (len(agent_steps(item)) - 1), score])
 
 
-def match(made: Sequence[ParsedCall], expected: Sequence[ParsedCall]) -> float:
-    """As `matched`; 1 where none was expected and none was made."""
+def match(
+    made: Sequence[ParsedCall],
+    expected: Sequence[ParsedCall],
+    weights: tuple[float, float, float] = (1.0, 1.0, 1.0),
+) -> float:
+    """As `matched`; 1 where none was expected and none was made. weights: of r_name, r_param and r_value."""
+    by_name, by_key, by_value = weights
     if not expected:
         return 1.0 if not made else 0.0
     if len(made) * len(expected) > _MOST_PAIRS:
         raise RewardError(f"{len(made)} calls are too many to compare with {len(expected)}.")
-    score = _in_common([call.name for call in made], [call.name for call in expected])
+    score = by_name * _in_common([call.name for call in made], [call.name for call in expected])
     pairs = sorted(
         (
-            (-_similarity(call, other), i, j)
+            (-_similarity(call, other, by_key, by_value), i, j)
             for i, call in enumerate(made)
             for j, other in enumerate(expected)
             if call.name == other.name
@@ -76,7 +81,7 @@ def match(made: Sequence[ParsedCall], expected: Sequence[ParsedCall]) -> float:
             used_made.add(i)
             used_expected.add(j)
             score -= value
-    most = 1.0 + sum(1.0 + len(call.arguments or {}) for call in expected)
+    most = by_name + sum(by_key + by_value * len(call.arguments or {}) for call in expected)
     return score / most
 
 
@@ -134,11 +139,11 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _similarity(made: ParsedCall, expected: ParsedCall) -> float:
-    """r_param + r_value of two calls of one name."""
+def _similarity(made: ParsedCall, expected: ParsedCall, by_key: float, by_value: float) -> float:
+    """by_key * r_param + by_value * r_value of two calls of one name."""
     mine, theirs = made.arguments or {}, expected.arguments or {}
     equal = sum(key in mine and mine[key] == value for key, value in theirs.items())
-    return _in_common(list(mine), list(theirs)) + equal
+    return by_key * _in_common(list(mine), list(theirs)) + by_value * equal
 
 
 def _in_common(first: Sequence[str], second: Sequence[str]) -> float:

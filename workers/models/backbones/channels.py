@@ -6,14 +6,22 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.models.backbones.condition_entries import FIRST_CONDITION
 from workers.models.backbones.step_entries import FIRST_EMBEDDING, FIRST_STRUCTURE
 from workers.schema.recipe_help import CHANNELS, Channel
 from workers.text import STRUCTURE
 from workers.text.ngrams import COLUMNS
 from workers.text.overlap import NAMES as OVERLAP
 
-_BOUNDS = (COLUMNS, 2 * COLUMNS, FIRST_STRUCTURE, FIRST_EMBEDDING)
-_BETWEEN: tuple[Channel, ...] = ("words", "characters", "observations", "structure", "embedding")
+_BOUNDS = (COLUMNS, 2 * COLUMNS, FIRST_STRUCTURE, FIRST_EMBEDDING, FIRST_CONDITION)
+_BETWEEN: tuple[Channel, ...] = (
+    "words",
+    "characters",
+    "observations",
+    "structure",
+    "embedding",
+    "conditions",
+)
 _OVERLAP_COLUMNS = np.array([FIRST_STRUCTURE + STRUCTURE.index(name) for name in OVERLAP])
 
 

@@ -22,6 +22,7 @@ from workers.models.cache.session_cache import Past, SessionCache, SessionSpace
 from workers.models.states import States, join
 from workers.models.transformers_loading import transformers_loading
 from workers.packing import Cost, Rows, additive_mask, build_forest, in_batches, mask_function, stack
+from workers.schema.conditions import Condition
 from workers.text import ConversationRenderer, ReadingRule, Session, Tokens, WholeConversationRenderer
 
 ROW_TOKENS = 4096  # padded tokens in one forward pass on a CPU
@@ -363,7 +364,12 @@ def read_config(folder: Path) -> PreTrainedConfig:
 
 
 def conversation_renderer(
-    folder: Path, *, max_tokens: int, names_speakers: bool = False, rule: ReadingRule | None = None
+    folder: Path,
+    *,
+    max_tokens: int,
+    names_speakers: bool = False,
+    rule: ReadingRule | None = None,
+    conditioned: tuple[Condition, ...] = (),
 ) -> ConversationRenderer:
     """rule: of an imported model, which reads whole conversations as its own code does.
 
@@ -377,7 +383,7 @@ def conversation_renderer(
         )
     if rule is not None:
         return WholeConversationRenderer(tokenizer, max_tokens, rule)
-    return ConversationRenderer(tokenizer, max_tokens, names_speakers=names_speakers)
+    return ConversationRenderer(tokenizer, max_tokens, names_speakers=names_speakers, conditioned=conditioned)
 
 
 def text_config(config: PreTrainedConfig) -> PreTrainedConfig:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from workers.models.backbones.condition_entries import CONDITIONED_WIDTH, joined_entries
 from workers.models.backbones.step_entries import (
     FIRST_EMBEDDING,
     FIRST_STRUCTURE,
@@ -42,6 +43,11 @@ def column_places(known: NDArray[np.int64], width: int) -> NDArray[np.int32]:
     places = np.full(width, -1, dtype=np.int32)
     places[known] = np.arange(len(known))
     return places
+
+
+def new_design_matrix(conditioned: Sequence[str]) -> "DesignMatrix":
+    """For items whose renderer reads these conditions."""
+    return DesignMatrix(CONDITIONED_WIDTH) if conditioned else DesignMatrix()
 
 
 class DesignMatrix:
@@ -79,7 +85,7 @@ class DesignMatrix:
         """The rows of these items, whether they are kept or not, and the structure of each row."""
         structure = np.concatenate([item.structure for item in items]).astype(np.float64) * STRUCTURE_SCALE
         dense = np.concatenate([structure, np.concatenate([*self.embeddings(items)])], 1)
-        return item_entries(items).with_dense(dense, FIRST_STRUCTURE), structure
+        return joined_entries(items, item_entries(items).with_dense(dense, FIRST_STRUCTURE)), structure
 
     def row_count(self, item: StepTexts) -> int:
         return len(item.agent_texts)

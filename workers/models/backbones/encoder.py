@@ -17,6 +17,7 @@ from workers.errors import RewardError
 from workers.models.backbones.pooling import EmbeddingPooling
 from workers.models.files import file_hash
 from workers.models.transformers_loading import transformers_loading
+from workers.schema.conditions import Condition
 from workers.schema.encoder_folder import (
     EncoderDescription,
     EncoderReading,
@@ -122,6 +123,7 @@ def chunk_renderer(
     max_tokens: int,
     names_speakers: bool = False,
     description: EncoderDescription | None = None,
+    conditioned: tuple[Condition, ...] = (),
 ) -> ChunkRenderer:
     """The renderer for an encoder's tokenizer. Raises RewardError where the encoder takes no such chunks.
 
@@ -138,7 +140,7 @@ def chunk_renderer(
         tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *known])
     before, after = _frame(tokenizer)
     renderer = ChunkRenderer(
-        tokenizer, before, after, chunk_tokens, max_tokens, names_speakers, reading.prompt
+        tokenizer, before, after, chunk_tokens, max_tokens, names_speakers, reading.prompt, conditioned
     )
     longest = None if description.longest is None else description.longest - renderer.frame
     if longest is not None and chunk_tokens > longest:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from workers.errors import RewardError
 from workers.models.backbones.base import Backbone
 from workers.models.backbones.chunk_encoder import EmbeddingCache, embed_ahead, embed_chunks, hidden_size
+from workers.models.backbones.condition_entries import CONDITIONED_WIDTH, FIRST_CONDITION
 from workers.models.backbones.design_matrix import DesignMatrix
 from workers.models.backbones.layer_encoder import LayerEncoder, middle_layer
 from workers.models.backbones.linear import LinearBackbone, Readout
@@ -81,7 +82,7 @@ class HybridBackbone(LinearBackbone):
         return self._times_embeddings(weights, 1 / self.embedding_weight if self.embedding_weight else 0.0)
 
     def _times_embeddings(self, weights: Tensor, factor: float) -> Tensor:
-        is_embedding = (self.columns >= FIRST_EMBEDDING).cpu()
+        is_embedding = ((self.columns >= FIRST_EMBEDDING) & (self.columns < FIRST_CONDITION)).cpu()
         scale = 1.0 + (factor - 1.0) * is_embedding.to(weights.dtype)
         return weights * scale.view(-1, *[1] * (weights.ndim - 1))
 
@@ -111,7 +112,8 @@ class HybridMatrix(DesignMatrix):
     """A design matrix with embeddings. chunks: where those of chunks are kept."""
 
     def __init__(self, backbone: HybridBackbone, chunks: EmbeddingCache) -> None:
-        super().__init__(FIRST_EMBEDDING + backbone.encoder.hidden)
+        hidden = FIRST_EMBEDDING + backbone.encoder.hidden
+        super().__init__(CONDITIONED_WIDTH if backbone.renderer.conditioned else hidden)
         self._encoder, self._bfloat16 = backbone.encoder, backbone.in_bfloat16
         self.chunks = chunks
 

@@ -26,6 +26,7 @@ from workers.models.backbones.design_matrix import (
     DesignRows,
     SummedMatrix,
     column_places,
+    new_design_matrix,
 )
 from workers.models.backbones.step_entries import Floats
 from workers.models.heads import Heads, NamedCriteria
@@ -168,7 +169,7 @@ class LinearBackbone(Backbone):
         return self.unscaled(found)
 
     def new_cache(self, max_bytes: int) -> DesignMatrix:
-        return DesignMatrix()
+        return new_design_matrix(self.renderer.conditioned)
 
     def encode_ahead(self, batch: Sequence[StepTexts], cache: DesignMatrix) -> Iterator[int]:
         yield from cache.embed_ahead(batch)

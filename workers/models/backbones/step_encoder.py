@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from workers.models.backbones.layer_encoder import layers_above
 from workers.models.backbones.pooling import EmbeddingPooling
 from workers.models.cache.embeddings import ChunkCache
 from workers.models.states import States
+from workers.schema.conditions import CONDITIONS, Condition
 from workers.text import GROUNDING, SOURCES, ChunkRenderer, Chunks
 
 SIMILARITIES = 3
@@ -31,6 +32,7 @@ class ChunkBatch:
     """Rendered trajectories as tensors; equal chunks stand once in `chunks`.
 
     chunks: framed ids. place [b, t]: row of `chunks`; sources [b, t]; grounding [b, t, numbers] float64; mask [b, t].
+    overlap: [b, t, 2 * CONDITIONS] float64, None where no model of these reads conditions.
     """
 
     chunks: list[tuple[int, ...]]
@@ -38,6 +40,7 @@ class ChunkBatch:
     sources: Tensor
     grounding: Tensor
     mask: Tensor
+    overlap: Tensor | None = None
 
 
 def collate(batch: Sequence[Chunks], renderer: ChunkRenderer) -> ChunkBatch:
@@ -54,12 +57,19 @@ def collate(batch: Sequence[Chunks], renderer: ChunkRenderer) -> ChunkBatch:
         sources[row, :count] = torch.tensor([chunk.source for chunk in item.chunks])
         grounding[row, :count] = torch.tensor(item.grounding, dtype=torch.float64)
         mask[row, :count] = True
-    return ChunkBatch(list(rows), place, sources, grounding, mask)
+    batched = ChunkBatch(list(rows), place, sources, grounding, mask)
+    if not renderer.conditioned:
+        return batched
+    overlap = torch.zeros(len(batch), longest, 2 * len(CONDITIONS), dtype=torch.float64)
+    for row, item in enumerate(batch):
+        overlap[row, : len(item.chunks)] = torch.tensor(item.overlap, dtype=torch.float64)
+    return replace(batched, overlap=overlap)
 
 
 @dataclass(frozen=True, slots=True)
 class MixerConfig:
-    """ground_scale: what the grounding numbers are multiplied by; artifacts from before it was said have 1."""
+    """ground_scale: what the grounding numbers are multiplied by; artifacts from before it was said have 1.
+    conditioned: the conditions that it reads."""
 
     hidden: int  # of the encoder
     width: int = 128
@@ -68,6 +78,7 @@ class MixerConfig:
     grounding: bool = True
     dropout: float = 0.0
     ground_scale: float = 1.0
+    conditioned: tuple[Condition, ...] = ()
 
 
 class Mixer(nn.Module):
@@ -81,15 +92,25 @@ class Mixer(nn.Module):
         self.config = config
         self.normalise = nn.LayerNorm(config.hidden)
         self.project = nn.Linear(config.hidden, config.width)
-        self.source = nn.Embedding(len(SOURCES), config.width)
+        sources = len(SOURCES) + (len(CONDITIONS) if config.conditioned else 0)
+        self.source = nn.Embedding(sources, config.width)
         self.ground = nn.Linear(len(GROUNDING) + SIMILARITIES, config.width) if config.grounding else None
         self.start = nn.Parameter(torch.zeros(config.width))
         self.position_scale = nn.Parameter(torch.tensor(0.1))
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.conditions = ConditionGates(config) if config.conditioned else None
 
-    def forward(self, embeddings: Tensor, sources: Tensor, grounding: Tensor, mask: Tensor) -> Tensor:
-        """embeddings [b, t, hidden], sources [b, t] long, grounding [b, t, numbers], mask [b, t] bool (True: a chunk).
+    def forward(
+        self,
+        embeddings: Tensor,
+        sources: Tensor,
+        grounding: Tensor,
+        mask: Tensor,
+        overlap: Tensor | None = None,
+    ) -> Tensor:
+        """embeddings [b, t, hidden], sources [b, t] long, grounding [b, t, numbers], mask [b, t] bool (True: a chunk),
+        overlap [b, t, 2 * CONDITIONS] of a model that reads conditions.
 
         Returns [b, 1 + t, width]; place 0 is the start.
         """
@@ -97,11 +118,51 @@ class Mixer(nn.Module):
         if self.ground is not None:
             similar = similarities(embeddings, sources, mask)
             x = x + self.ground(self.config.ground_scale * torch.cat([grounding, similar], -1))
+        if self.conditions is not None:
+            assert overlap is not None
+            x = self.conditions(x, embeddings, sources, mask, overlap)
         x = torch.cat([self.start.expand(len(x), 1, -1), x], 1)
         x = x + self.position_scale * positions(x.shape[1], self.config.width).to(x)
         for block in self.blocks:
             x = block(x)  # causal, and padding is on the right: a real chunk never sees any
         return x
+
+
+class ConditionGates(nn.Module):
+    """What each chunk has to do with each condition: products of the two embeddings and the words they share; and a
+    gate by the condition on all that is known of the chunk (FiLM, Perez et al. 2018), so that one can turn the sign of
+    what counts. Conditions that are not given change nothing.
+    """
+
+    def __init__(self, config: MixerConfig) -> None:
+        super().__init__()
+        self.hidden, self.scale = config.hidden, config.ground_scale
+        self.names = config.conditioned
+        self.products = _linears(self.names, config.hidden, config.width)
+        self.numbers = _linears(self.names, 3, config.width)
+        self.gates = _linears(self.names, config.hidden, config.width)
+        with torch.no_grad():
+            for parameter in self.gates.parameters():
+                parameter.zero_()
+
+    def forward(
+        self, x: Tensor, embeddings: Tensor, sources: Tensor, mask: Tensor, overlap: Tensor
+    ) -> Tensor:
+        """x [b, t, width]; the others as for `Mixer`. Returns [b, t, width]."""
+        gate = torch.zeros_like(x[:, :1])
+        for name in self.names:
+            place = CONDITIONS.index(name)
+            is_stated = ((sources == len(SOURCES) + place) & mask).unsqueeze(1)  # [b, 1, t]
+            stated = functional.normalize(_mean(embeddings.transpose(1, 2), is_stated), dim=-1).unsqueeze(1)
+            product = embeddings * stated  # 0 where it is not stated
+            shared = torch.cat([product.sum(-1, keepdim=True), overlap[..., 2 * place : 2 * place + 2]], -1)
+            x = x + self.products[name](self.hidden * product) + self.numbers[name](self.scale * shared)
+            gate = gate + self.gates[name](math.sqrt(self.hidden) * stated)
+        return x * (1 + gate)
+
+
+def _linears(names: Sequence[str], size: int, width: int) -> nn.ModuleDict:
+    return nn.ModuleDict({name: nn.Linear(size, width, bias=False) for name in names})
 
 
 class Block(nn.Module):
@@ -224,6 +285,7 @@ class StepEncoder(Backbone):
             collated.sources.to(precise.device),
             collated.grounding.to(precise),
             collated.mask.to(precise.device),
+            None if collated.overlap is None else collated.overlap.to(precise),
         )
         rows = [
             torch.cat([row[[item.start]], row[[1 + read for read in item.reads if read is not None]]])

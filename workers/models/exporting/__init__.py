@@ -6,12 +6,14 @@ class before it counts as written.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
 from workers.errors import RewardError
 from workers.models.exporting.source import ExportOptions, ExportSource, ExportUsage
+from workers.schema.conditions import TITLES, Condition
 from workers.schema.export_forms import require_form
 
 FORMS = {
@@ -34,7 +36,23 @@ def export(source: Path, form: str, folder: Path, options: ExportOptions) -> Exp
     usage: ExportUsage = import_module(f"workers.models.exporting.{FORMS[form]}").write(
         found, folder, options
     )
-    return usage
+    conditioned = (found.manifest.get("text") or {}).get("conditioned")
+    return usage.with_section(*_conditions(conditioned, form)) if conditioned else usage
+
+
+def _conditions(conditioned: Sequence[Condition], form: str) -> tuple[str, str]:
+    """What an exported model reads next to a conversation, and how it is told."""
+    how = "Give each input a text under these names."
+    if form != "standalone":
+        lines = "\n\n".join(f"{TITLES[name]}:\n..." for name in conditioned)
+        how = (
+            "They stand in a `user` message of their own, right before the first message of the assistant; leave out "
+            f"what does not apply:\n\n```\n{lines}\n```"
+        )
+    return (
+        "What it reads next to a conversation",
+        f"Its reward depends on the {', '.join(conditioned)} too. {how}",
+    )
 
 
 def run(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """What is exported, by which options, and what a reader of the result is told."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,9 @@ class ExportUsage:
     pipeline: str = "text-classification"
     tags: list[str] = field(default_factory=list)
     checked: str = ""
+
+    def with_section(self, heading: str, text: str) -> "ExportUsage":
+        return replace(self, sections=[*self.sections, (heading, text)])
 
 
 @dataclass(frozen=True)

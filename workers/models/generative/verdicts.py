@@ -15,11 +15,11 @@ from workers.errors import RewardError
 from workers.prompts.templates import Prompt, prompt, quoted
 from workers.prompts.trajectory_text import shown
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
+from workers.schema.conditions import OPPOSITE, opposite
 from workers.text import Content, ConversationRenderer
 from workers.text.rendered import UnsharedInput
 
 MARK = "Verdict:"
-_OPPOSITE = "The opposite of: "
 _LEAST = 400  # characters of a run, below which nothing is worth reading
 
 
@@ -68,6 +68,7 @@ class VerdictRenderer:
 
     rewrites = False
     compares = True
+    conditioned = ()
     mark = MARK
     before_verdict = " "
 
@@ -190,16 +191,11 @@ class VerdictRenderer:
         return Words(yes, no, tuple(ids[0][:alike]), ids[0][alike], ids[1][alike])
 
 
-def opposite(principle: str) -> str:
-    """Sun et al. 2023 (arXiv 2310.05910) negate principles, so that a judge has to read the one it is given."""
-    return f"{_OPPOSITE}{principle}"
-
-
 def principle(name: str, known: Mapping[str, Mapping[str, Any]]) -> str:
     """In words: of a criterion's name its text, of the opposite of one the opposite of its text, else as it is."""
     if name in known:
         return str(known[name]["text"])
-    of = name.removeprefix(_OPPOSITE)
+    of = name.removeprefix(OPPOSITE)
     return opposite(str(known[of]["text"])) if of != name and of in known else name
 
 

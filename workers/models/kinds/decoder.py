@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES
 
+from workers.errors import RewardError
 from workers.models.backbones.appending_decoder import AppendingDecoder
 from workers.models.backbones.base import Placement
 from workers.models.backbones.decoder import (
@@ -36,7 +37,19 @@ STEP_RULE = "the last token of each agent step, its observations included; V_0 a
 def renderer(recipe: Recipe, examples: Any = ()) -> ConversationRenderer:
     folder = decoder_folder(recipe.decoder)
     rule = _imported_rule(folder)
-    return conversation_renderer(folder, max_tokens=recipe.max_tokens, names_speakers=rule is None, rule=rule)
+    if rule is not None and recipe.conditioned:
+        raise RewardError(
+            f"{Path(recipe.decoder).name} reads whole conversations as its own code does, and no conditions; leave out "
+            "`conditioned`, or name another decoder.",
+            pointer="/conditioned",
+        )
+    return conversation_renderer(
+        folder,
+        max_tokens=recipe.max_tokens,
+        names_speakers=rule is None,
+        rule=rule,
+        conditioned=recipe.conditioned,
+    )
 
 
 def build(recipe: Recipe, examples: Any, like: Any, device: str, names: Names) -> Decoder:
@@ -114,7 +127,11 @@ def reads(folder: Path, manifest: dict[str, Any]) -> ConversationRenderer:
     """How it reads items, without its weights."""
     text = manifest["text"]
     return conversation_renderer(
-        folder, max_tokens=text["max_tokens"], names_speakers=text.get("speakers", False), rule=_rule(text)
+        folder,
+        max_tokens=text["max_tokens"],
+        names_speakers=text.get("speakers", False),
+        rule=_rule(text),
+        conditioned=tuple(text.get("conditioned", ())),
     )
 
 
@@ -136,7 +153,8 @@ def _imported_rule(folder: Path) -> ReadingRule | None:
 
 def _text(renderer: ConversationRenderer, max_tokens: int) -> dict[str, Any]:
     whole = {"whole": renderer.rule.as_json()} if isinstance(renderer, WholeConversationRenderer) else {}
-    return {"max_tokens": max_tokens, "speakers": renderer.names_speakers} | whole
+    conditioned = {"conditioned": [*renderer.conditioned]} if renderer.conditioned else {}
+    return {"max_tokens": max_tokens, "speakers": renderer.names_speakers} | conditioned | whole
 
 
 def probe(backbone: Decoder, heads: Heads) -> dict[str, Any]:

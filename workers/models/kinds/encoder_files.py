@@ -24,6 +24,7 @@ from workers.models.backbones.encoder import (
 )
 from workers.models.backbones.pooling import EmbeddingPooling, load_pooling
 from workers.models.files import WEIGHTS, tensors
+from workers.schema.conditions import Condition
 from workers.schema.encoder_folder import (
     POOLING_WEIGHTS,
     READING_FILE,
@@ -52,7 +53,9 @@ def described_encoder(recipe: Recipe) -> EncoderDescription:
     return describe_encoder(recipe.encoder, recipe.encoder_prompt)
 
 
-def encoder_renderer(recipe: Recipe, *, max_tokens: int, names_speakers: bool) -> ChunkRenderer:
+def encoder_renderer(
+    recipe: Recipe, *, max_tokens: int, names_speakers: bool, conditioned: tuple[Condition, ...] = ()
+) -> ChunkRenderer:
     described = described_encoder(recipe)
     return chunk_renderer(
         described.transformer,
@@ -60,6 +63,7 @@ def encoder_renderer(recipe: Recipe, *, max_tokens: int, names_speakers: bool) -
         max_tokens=max_tokens,
         names_speakers=names_speakers,
         description=described,
+        conditioned=conditioned,
     )
 
 

@@ -1,6 +1,7 @@
 """A feature network's files."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from workers.models.kinds import Names
 from workers.schema import Trajectory
 from workers.schema.recipe import Recipe
 from workers.text import NumberRenderer
+from workers.text.numeric import goal_numbers
 
 KIND = "features"
 _STEP_RULE = "after each agent step; V_0 before the first"
@@ -21,9 +23,11 @@ _STEP_RULE = "after each agent step; V_0 before the first"
 
 def renderer(recipe: Recipe, examples: Sequence[Trajectory] = ()) -> NumberRenderer:
     """Raises RewardError where the examples have no numbers."""
-    free = NumberRenderer(None, recipe.max_tokens)
+    stated = goal_numbers(examples[0].conditions.get("goal", "")) if examples else None
+    size = None if stated is None else len(stated)
+    free = NumberRenderer(None, recipe.max_tokens, recipe.conditioned, size)
     known = [len(free.render(example).rows[0]) for example in examples[:1]]
-    return NumberRenderer(known[0] if known else None, recipe.max_tokens)
+    return replace(free, features=known[0] if known else None)
 
 
 def build(
@@ -42,7 +46,12 @@ def save(backbone: FeatureNetwork, heads: Heads, folder: Path, recipe: Recipe) -
     return {
         "backbone": {"kind": KIND, "width": recipe.width, "layers": recipe.layers},
         "heads": save_heads(heads, folder),
-        "text": {"features": backbone.renderer.features, "max_steps": backbone.renderer.max_steps},
+        "text": {
+            "features": backbone.renderer.features,
+            "max_steps": backbone.renderer.max_steps,
+            "conditioned": [*backbone.renderer.conditioned],
+            "goal_numbers": backbone.renderer.goal_numbers,
+        },
         "step_rule": _STEP_RULE,
     }
 
@@ -51,7 +60,9 @@ def load(
     folder: Path, manifest: dict[str, Any], placement: Placement
 ) -> tuple[FeatureNetwork, HeadsConfig, dict[str, Any]]:
     shape, text = manifest["backbone"], manifest["text"]
-    reads = NumberRenderer(text["features"], text["max_steps"])
+    reads = NumberRenderer(
+        text["features"], text["max_steps"], tuple(text.get("conditioned", ())), text.get("goal_numbers")
+    )
     network = FeatureNetwork(reads, width=shape["width"], layers=shape["layers"], dropout=0.0)
     network.load_state_dict(load_file(folder / WEIGHTS), strict=True)
     config, head_weights = load_heads(folder, manifest["heads"])

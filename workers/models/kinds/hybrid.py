@@ -19,6 +19,7 @@ from workers.models.kinds.encoder_files import (
     save_encoder,
 )
 from workers.models.kinds.linear import heads as heads
+from workers.schema.conditions import Condition
 from workers.schema.recipe import Recipe
 from workers.text import HybridRenderer
 
@@ -28,7 +29,7 @@ _FEATURES = "features.safetensors"
 
 def renderer(recipe: Recipe, examples: Any = ()) -> HybridRenderer:
     tokens = encoder_renderer(recipe, max_tokens=recipe.chunk_tokens, names_speakers=False)
-    return HybridRenderer(tokens, names_speakers=True)
+    return HybridRenderer(tokens, names_speakers=True, conditioned=recipe.conditioned)
 
 
 def build(
@@ -54,7 +55,11 @@ def save(backbone: HybridBackbone, heads: Heads, folder: Path, recipe: Recipe) -
             **described,
         },
         "heads": save_heads(heads, folder),
-        "text": {"chunk_tokens": recipe.chunk_tokens, "speakers": backbone.renderer.names_speakers},
+        "text": {
+            "chunk_tokens": recipe.chunk_tokens,
+            "speakers": backbone.renderer.names_speakers,
+            "conditioned": [*backbone.renderer.conditioned],
+        },
         "step_rule": linear.STEP_RULE,
     }
 
@@ -69,7 +74,12 @@ def load(
         ChunkEncoder(
             load_saved_encoder(folder, known).to(placement.device), known["weights_sha256"], known["layer"]
         ),
-        _renderer(folder, text["chunk_tokens"], names_speakers=text.get("speakers", False)),
+        _renderer(
+            folder,
+            text["chunk_tokens"],
+            names_speakers=text.get("speakers", False),
+            conditioned=tuple(text.get("conditioned", ())),
+        ),
         Readout(config.ensemble, config.labels, config.named_criteria),
         cumulative=known["cumulative"],
         columns=weights["columns"].long(),
@@ -85,6 +95,8 @@ def _pretrained(recipe: Recipe, device: str) -> ChunkEncoder:
     return ChunkEncoder(encoder, files_hash(described.weight_files))
 
 
-def _renderer(folder: Path, chunk_tokens: int, *, names_speakers: bool) -> HybridRenderer:
+def _renderer(
+    folder: Path, chunk_tokens: int, *, names_speakers: bool, conditioned: tuple[Condition, ...]
+) -> HybridRenderer:
     tokens = chunk_renderer(folder, chunk_tokens=chunk_tokens, max_tokens=chunk_tokens)
-    return HybridRenderer(tokens, names_speakers=names_speakers)
+    return HybridRenderer(tokens, names_speakers=names_speakers, conditioned=conditioned)

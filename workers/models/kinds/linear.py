@@ -19,7 +19,7 @@ STEP_RULE = "after each agent step, what its calls gave back included; V_0 befor
 
 
 def renderer(recipe: Recipe, examples: Any = ()) -> StepTextRenderer:
-    return StepTextRenderer(names_speakers=True)
+    return StepTextRenderer(names_speakers=True, conditioned=recipe.conditioned)
 
 
 def build(recipe: Recipe, examples: Any, like: Any, device: str, names: Names) -> LinearBackbone:
@@ -38,7 +38,10 @@ def save(backbone: LinearBackbone, heads: Heads, folder: Path, recipe: Recipe) -
     return {
         "backbone": {"kind": KIND, **described(backbone)},
         "heads": save_heads(heads, folder),
-        "text": {"speakers": backbone.renderer.names_speakers},
+        "text": {
+            "speakers": backbone.renderer.names_speakers,
+            "conditioned": [*backbone.renderer.conditioned],
+        },
         "step_rule": STEP_RULE,
     }
 
@@ -50,7 +53,10 @@ def load(
     readout = Readout(config.ensemble, config.labels, config.named_criteria)
     known, weights = manifest["backbone"], load_file(folder / WEIGHTS)
     backbone = LinearBackbone(
-        StepTextRenderer(names_speakers=manifest["text"].get("speakers", False)),
+        StepTextRenderer(
+            names_speakers=manifest["text"].get("speakers", False),
+            conditioned=tuple(manifest["text"].get("conditioned", ())),
+        ),
         readout,
         cumulative=known["cumulative"],
         columns=weights["columns"].long(),

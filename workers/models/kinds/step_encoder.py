@@ -32,7 +32,9 @@ _STEP_RULE = (
 
 
 def renderer(recipe: Recipe, examples: Any = ()) -> ChunkRenderer:
-    return encoder_renderer(recipe, max_tokens=recipe.max_tokens, names_speakers=True)
+    return encoder_renderer(
+        recipe, max_tokens=recipe.max_tokens, names_speakers=True, conditioned=recipe.conditioned
+    )
 
 
 def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str, names: Names) -> StepEncoder:
@@ -61,6 +63,7 @@ def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str, 
         grounding=recipe.grounding,
         dropout=recipe.dropout,
         ground_scale=GROUND_SCALE,
+        conditioned=recipe.conditioned,
     )
     return StepEncoder(
         parts.encoder,
@@ -88,6 +91,7 @@ def save(backbone: StepEncoder, heads: Heads, folder: Path, recipe: Recipe) -> d
             "chunk_tokens": recipe.chunk_tokens,
             "max_tokens": recipe.max_tokens,
             "speakers": backbone.renderer.names_speakers,
+            "conditioned": [*backbone.renderer.conditioned],
         },
         "step_rule": _STEP_RULE,
     }
@@ -102,6 +106,7 @@ def load(
         chunk_tokens=text["chunk_tokens"],
         max_tokens=text["max_tokens"],
         names_speakers=text.get("speakers", False),
+        conditioned=tuple(text.get("conditioned", ())),
     )
     parts = load_saved_parts(folder, backbone, reads)
     weights, described = load_file(folder / _MIXER), dict(manifest["mixer"])
@@ -109,6 +114,7 @@ def load(
         config, head_weights = load_heads(folder, manifest["heads"])
     else:
         config, head_weights = _heads_of_before(weights, described)
+    described["conditioned"] = tuple(described.get("conditioned", ()))  # earlier versions read none
     mixer = Mixer(MixerConfig(**described))
     mixer.load_state_dict(weights, strict=True)
     frozen = not backbone["unfrozen"]

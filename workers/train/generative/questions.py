@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from workers.models.generative.verdicts import VerdictPrompt, VerdictRenderer, opposite
+from workers.models.generative.verdicts import VerdictPrompt, VerdictRenderer
 from workers.schema import CommentRecord, FeedbackRecord, PreferenceRecord, ScoreRecord, Trajectory
+from workers.schema.conditions import opposite
 from workers.schema.recipe import Recipe
 
 

@@ -13,7 +13,7 @@ from apps.annotation.feedback.readers import record_formats
 from apps.annotation.feedback.readers.json_lines import read_json_documents
 from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.trajectories.attachments import detach_attachments
-from apps.trajectories.field_coverage import KEPT, PathPatterns, field_uses
+from apps.trajectories.field_coverage import PathPatterns, field_uses
 from apps.trajectories.formats import atif
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory, clean, from_atif
@@ -68,7 +68,7 @@ def read(stream: BinaryIO) -> Iterator[tuple[int, Found]]:
             documents.add((number, record, f"/extra/feedback/{place}"))
         for use in field_uses(document, trajectory, _PATTERNS):
             if use.use != "read":
-                yield number, UnreadField(use.path, use.use, use.reason or KEPT)
+                yield number, UnreadField(use.path, use.use, use.kept_reason)
     yield from _records(documents)
 
 

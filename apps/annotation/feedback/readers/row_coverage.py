@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from apps.annotation.feedback.incoming import Incoming, StoredTrajectory, UnreadField
-from apps.trajectories.field_coverage import KEPT, PathPatterns, field_uses
+from apps.trajectories.field_coverage import PathPatterns, field_uses
 from apps.trajectories.trajectory_values import TrajectoryValues
 from workers.schema import Trajectory, TrajectoryId
 
@@ -42,4 +42,4 @@ def unread_fields(
     }
     for use in field_uses(rest, found, fields.patterns):
         if use.use != "read":
-            yield UnreadField(use.path, use.use, use.reason or KEPT)
+            yield UnreadField(use.path, use.use, use.kept_reason)

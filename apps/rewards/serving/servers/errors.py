@@ -2,11 +2,12 @@
 
 
 class ServerFailure(Exception):
-    """There is no valid reply. retry_after: seconds that the server asks for, or None."""
+    """There is no valid reply. retry_after: seconds that the server asks for, or None. detail: for the log only."""
 
-    def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
+    def __init__(self, reason: str, *, retry_after: float | None = None, detail: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+        self.detail = detail
         self.retry_after = retry_after
 
 

@@ -49,12 +49,14 @@ class ReplicaState:
 
 
 class ModelReading:
-    """A model as the replicas of a pool compute it. mismatches: of those that compute another one."""
+    """A model as the replicas of a pool compute it. mismatches: of those that compute another one. logged: why a
+    replica failed for this model alone, as the log has it, until it is well again."""
 
     def __init__(self, pool: "ServerPool", probe: ModelProbe) -> None:
         self.pool = pool
         self.probe = probe
         self.mismatches: dict[Replica, Outage] = {}
+        self.logged: dict[Replica, str] = {}
 
     def __call__(self, prompts: Sequence[LogitsPrompt]) -> list[Logits]:
         return self.pool.ask(self, prompts)
@@ -264,15 +266,38 @@ class ServerPool:
         try:
             replica.reach()
         except ServerFailure as failure:
+            if replica.outage is None or replica.outage.reason != failure.reason:
+                self._log_failure(replica, failure)
             replica.outage = Outage.after(replica.outage, failure)
         else:
+            if replica.outage is not None:
+                self._log_return(replica)
             replica.outage = None
         replica.checked_at = time.monotonic()
 
-    def _failed(self, reading: ModelReading, replica: Replica, failure: ServerFailure) -> None:
+    def _is_new(self, reading: ModelReading, replica: Replica, failure: ServerFailure) -> bool:
+        with self._lock:
+            if not isinstance(failure, WrongReplica | RefusedRequest):
+                return replica.outage is None or replica.outage.reason != failure.reason
+            before, reading.logged[replica] = reading.logged.get(replica), failure.reason
+            return before != failure.reason
+
+    def _log_failure(self, replica: Replica, failure: ServerFailure) -> None:
+        detail = f" ({failure.detail})" if failure.detail else ""
         logger.warning(
-            "the replica %s of the server %s failed: it %s", replica.info.address, self.name, failure.reason
+            "the replica %s of the server %s failed: it %s%s",
+            replica.info.address,
+            self.name,
+            failure.reason,
+            detail,
         )
+
+    def _log_return(self, replica: Replica) -> None:
+        logger.info("the replica %s of the server %s is back", replica.info.address, self.name)
+
+    def _failed(self, reading: ModelReading, replica: Replica, failure: ServerFailure) -> None:
+        if self._is_new(reading, replica, failure):  # the log has it once, not at every check
+            self._log_failure(replica, failure)
         with self._lock:
             replica.errors += 1
             replica.checked_at = time.monotonic()
@@ -285,12 +310,12 @@ class ServerPool:
 
     def _is_well(self, reading: ModelReading, replica: Replica) -> None:
         with self._lock:
-            was_out = reading.outage_of(replica)
+            was_failing = (reading.logged.pop(replica, None) or replica.outage) is not None
             replica.outage = None
             reading.mismatches.pop(replica, None)
             replica.checked_at = time.monotonic()
-        if was_out is not None:
-            logger.info("the replica %s of the server %s is back", replica.info.address, self.name)
+        if was_failing:
+            self._log_return(replica)
 
     def _unavailable(self, reading: ModelReading, reason: str) -> Unavailable:
         with self._lock:

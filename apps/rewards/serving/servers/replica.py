@@ -1,6 +1,5 @@
 """One server that computes decoders: its connection, its load, and how fast it was."""
 
-import logging
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -15,8 +14,6 @@ from apps.core.http import outgoing
 from apps.rewards.serving.servers.dialects import Dialect, recognised_dialect
 from apps.rewards.serving.servers.errors import RefusedRequest, ServerFailure, WrongReplica
 from workers.schema.remote_models import Logits, LogitsPrompt, ModelProbe
-
-logger = logging.getLogger(__name__)
 
 MOST_BYTES = 32 * 2**20  # logits of every token of a batch
 MOST_SECONDS = 60.0
@@ -103,7 +100,7 @@ class Replica:
         self.checked_at = 0.0
         self.seconds: deque[float] = deque(maxlen=_RECENT)
         self._speeds: deque[float] = deque(maxlen=_MEASURED)
-        self._http = outgoing.Client(guarded=info.guarded, keep=True)
+        self._http = outgoing.Client(guarded=info.guarded, keep=True, logs=False)
 
     @property
     def seconds_per_token(self) -> float | None:
@@ -163,11 +160,11 @@ class Replica:
             reply = self._http.request(
                 method, self.info.address + path, body=sent, headers=headers, limits=limits
             )
+        except outgoing.NoReply as error:
+            raise ServerFailure("does not respond", detail=error.detail or error.message) from error
         except DomainError as error:
-            logger.warning("%s: %s", self.info.address, error.message)
-            raise ServerFailure("does not respond") from error
+            raise ServerFailure("does not respond", detail=error.message) from error
         if reply.status != 200:
-            logger.warning("%s answers %d: %r", self.info.address, reply.status, reply.body[:300])
             raise _refusal(reply)
         try:
             return msgspec.json.decode(reply.body, type=kind)
@@ -181,4 +178,4 @@ def _refusal(reply: outgoing.Reply) -> ServerFailure:
         return RefusedRequest(f"refuses: {reply.status} {message}")
     asked = reply.headers.get("Retry-After", "")
     pause = float(asked) if asked.isdecimal() and len(asked) < 6 else None
-    return ServerFailure(f"answers {reply.status}", retry_after=pause)
+    return ServerFailure(f"answers {reply.status}", retry_after=pause, detail=repr(reply.body[:300]))

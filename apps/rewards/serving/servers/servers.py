@@ -42,6 +42,7 @@ class ModelServers:
         self._registered: Mapping[ServerKey, Sequence[ReplicaInfo]] = {}
         self._pools: dict[ServerKey, ServerPool] = {}
         self._found: dict[str, list[str]] = {}  # addresses, by the name that stands for them
+        self._not_found: dict[str, str] = {}  # why, by name
         self._lock, self._starting = threading.Lock(), threading.Lock()
         self._closed = threading.Event()
         self._checks = ThreadPoolExecutor(_CHECKS, thread_name_prefix="touchstone-replica")
@@ -164,7 +165,10 @@ class ModelServers:
         try:
             found = outgoing.addresses_of(url.hostname or "", port)
         except DomainError as error:
-            logger.warning("%s: %s", name, error.message)
+            if self._not_found.get(name) != error.message:  # once, not at every look-up
+                logger.warning("%s: %s", name, error.message)
+            self._not_found[name] = error.message
             return
+        self._not_found.pop(name, None)
         hosts = [f"[{address}]" if ":" in address else address for address in found]
         self._found[name] = [f"http://{host}:{port}{url.path}" for host in hosts]

@@ -7,7 +7,7 @@ from django.core.management.base import CommandParser
 from apps.core.commands import TouchstoneCommand
 from apps.datasets.selectors import find_dataset_version
 from apps.training.evaluation import compare_models, dataset_version_data
-from apps.training.report import comparison_in_words
+from apps.training.report_summary import comparison_in_words
 from apps.training.selectors import model_named
 
 

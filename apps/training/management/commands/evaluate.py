@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 from apps.core.commands import TouchstoneCommand
 from apps.datasets.selectors import find_dataset_version
 from apps.training.evaluation import dataset_version_data, evaluate_model, of_file
-from apps.training.report import summarize
+from apps.training.report_summary import summarize
 from apps.training.selectors import model_named
 from workers.schema.published import PUBLISHED
 

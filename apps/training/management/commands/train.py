@@ -13,7 +13,7 @@ from apps.datasets.selectors import find_dataset_version
 from apps.training import recipes
 from apps.training.launching.launchers import NAMES
 from apps.training.models import LOCAL, TrainingRun
-from apps.training.report import summarize
+from apps.training.report_summary import summarize
 from apps.training.selectors import model_named
 from apps.training.services import start_run
 from apps.training.tracker_options import tracker_results

@@ -12,15 +12,15 @@ from workers.engine.rules import rate
 from workers.engine.rules.tools import ParsedCall, match
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import ScoreInput, parse_item
-from workers.schema.endpoints import (
+from workers.schema.components import (
     Pattern,
     RepetitionPenalty,
     StepPenalty,
     TokenPenalty,
     ToolFormat,
     ToolMatch,
-    parse_spec,
 )
+from workers.schema.endpoints import parse_spec
 
 Json = dict[str, Any]
 

@@ -1,0 +1,58 @@
+"""Reads of subgoals."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from django.db.models import QuerySet
+
+from apps.accounts.models import Project
+from apps.core.errors import NotFound
+from apps.subgoals.models import SubgoalProposal, TaskSubgoals
+from apps.trajectories.models import Task, Trajectory
+from apps.trajectories.selectors import load_trajectories
+from workers.schema import Trajectory as TrajectoryContent
+from workers.subgoals.subgoal_lists import Subgoal
+
+MOST_LOOKED_AT = 20  # stored trajectories of a task, the newest
+
+
+def list_subgoals(project: Project, state: str = "") -> QuerySet[TaskSubgoals]:
+    """Newest first. state: one of TaskSubgoals.State; all where empty."""
+    rows = TaskSubgoals.objects.filter(project=project).select_related("project", "task", "decided_by")
+    return (rows.filter(state=state) if state else rows).order_by("-pk")
+
+
+def get_subgoals(project: Project, pk: int) -> TaskSubgoals:
+    """Raises NotFound."""
+    found = list_subgoals(project).filter(pk=pk).first()
+    if found is None:
+        raise NotFound(f"There is no list of subgoals {pk} in this project.")
+    return found
+
+
+def get_proposal(project: Project, pk: int) -> SubgoalProposal:
+    """Raises NotFound."""
+    rows = SubgoalProposal.objects.filter(project=project).select_related("project", "llm_connection")
+    found = rows.filter(pk=pk).first()
+    if found is None:
+        raise NotFound(f"There is no proposal of subgoals {pk} in this project.")
+    return found
+
+
+def tasks_without_list(project: Project, trajectories: QuerySet[Trajectory], most: int) -> list[int]:
+    """Keys of tasks of these trajectories whose list is neither typed nor accepted, nor waits for a person."""
+    rows = Task.objects.filter(project=project, pk__in=trajectories.order_by().values("task"))
+    rows = rows.exclude(metadata__has_key="subgoals")
+    rows = rows.exclude(subgoal_list__state__in=[TaskSubgoals.State.PROPOSED, TaskSubgoals.State.ACCEPTED])
+    return list(rows.exclude(instruction="").order_by("pk").values_list("pk", flat=True)[:most])
+
+
+def newest_of_task(task: Task) -> list[TrajectoryContent]:
+    keys = Trajectory.objects.filter(task=task).order_by("-pk").values_list("pk", flat=True)
+    return list(load_trajectories(keys[:MOST_LOOKED_AT]).values())
+
+
+def read_subgoals(rows: Sequence[Any]) -> list[Subgoal]:
+    """Of the column, which services have checked."""
+    return [msgspec.convert(row, Subgoal) for row in rows]

@@ -1,0 +1,14 @@
+"""Proposals of subgoals, on default workers."""
+
+from celery import shared_task
+
+from apps.core.jobs import job_queue
+from apps.subgoals.models import SubgoalProposal
+
+
+@shared_task
+def advance_subgoals() -> None:
+    """Do every proposal that is waiting."""
+    from apps.subgoals.executor import execute
+
+    job_queue.drain_queue(SubgoalProposal, execute)

@@ -1,0 +1,1 @@
+"""Subgoals of tasks, proposed by a language model."""
