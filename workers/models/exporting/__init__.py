@@ -46,7 +46,7 @@ def _conditions(conditioned: Sequence[Condition], form: str) -> tuple[str, str]:
     if form != "standalone":
         lines = "\n\n".join(f"{TITLES[name]}:\n..." for name in conditioned)
         how = (
-            "They stand in a `user` message of their own, right before the first message of the assistant; leave out "
+            "They stand in a separate `user` message, right before the first message of the assistant; leave out "
             f"what does not apply:\n\n```\n{lines}\n```"
         )
     return (
