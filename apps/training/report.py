@@ -8,7 +8,12 @@ from apps.core.number_format import (
     decimal,
 )
 from apps.training.ablation_report import ablation_report
-from apps.training.report_charts import best_of_n_chart, calibration_chart, reinforcement_charts
+from apps.training.report_charts import (
+    best_of_n_chart,
+    calibration_chart,
+    over_optimisation_chart,
+    reinforcement_charts,
+)
 from apps.training.report_measures import MIN_TASKS, Measure, Mistake, measured, measures
 from apps.training.report_summary import comparison_in_words, summarize
 from apps.training.search_report import search_report
@@ -46,6 +51,7 @@ def report_context(report: dict[str, Any] | None, project: Project) -> dict[str,
         "measures": _with_mistakes(report, project),
         "calibration": calibration_chart(report),
         "best_of_n": best_of_n_chart(report),
+        "over_optimisation": over_optimisation_chart(report),
         "reinforced": reinforcement_charts(report),
         "search": search_report(report),
         "ablation": ablation_report(report),

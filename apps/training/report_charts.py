@@ -50,6 +50,27 @@ def best_of_n_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
+def over_optimisation_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
+    """For charts.js: what reward and outcome gain from the best of n, by the square root of its KL divergence."""
+    found = ((report or {}).get("outcome") or {}).get("over_optimisation")
+    if not found:
+        return None
+    return {
+        "kind": "line",
+        "x": {"name": "√KL, nats"},
+        "y": {"name": "gain, standard deviations"},
+        "series": [
+            {
+                "name": label,
+                "points": [
+                    [round(point["kl"] ** 0.5, 4), round(point[name], 4)] for point in found["points"]
+                ],
+            }
+            for name, label in (("reward", "reward"), ("gold", "outcome"))
+        ],
+    }
+
+
 _REINFORCEMENT_SERIES = {  # by chart: its y axis, and the series by their names in the report
     "rights": (
         {"name": "share of verdicts", "share": True, "min": 0, "max": 1},

@@ -7,7 +7,12 @@ from django.template.loader import render_to_string
 
 from apps.accounts.models import Project
 from apps.training.report import report_context
-from apps.training.report_charts import best_of_n_chart, calibration_chart, reinforcement_charts
+from apps.training.report_charts import (
+    best_of_n_chart,
+    calibration_chart,
+    over_optimisation_chart,
+    reinforcement_charts,
+)
 from apps.training.report_measures import measured, measures
 from apps.training.report_summary import summarize
 from apps.trajectories.models import Trajectory
@@ -163,6 +168,19 @@ def test_the_best_of_n_is_drawn_beside_chance_and_the_best() -> None:
         ("oracle", [2, 0.9]),
     ]
     assert best_of_n_chart({"outcome": OUTCOME | {"best_of_n": OUTCOME["best_of_n"][:1]}}) is None
+
+
+def test_gains_are_drawn_by_the_root_of_the_divergence() -> None:
+    points = [
+        {"n": n, "kl": kl, "reward": 0.5 * n, "gold": 0.1, "value": 0.3} for n, kl in ((1, 0.0), (2, 0.25))
+    ]
+    drawn = over_optimisation_chart({"outcome": OUTCOME | {"over_optimisation": {"points": points}}})
+    assert drawn is not None
+    assert [(series["name"], series["points"][1]) for series in drawn["series"]] == [
+        ("reward", [0.5, 1.0]),
+        ("outcome", [0.5, 0.1]),
+    ]
+    assert over_optimisation_chart({"outcome": OUTCOME}) is None
 
 
 def test_folds_stand_in_where_no_test_split_is() -> None:

@@ -24,9 +24,13 @@ def findings(report: dict[str, Any]) -> list[dict[str, str]]:
     """[{name, sentence, kind?}], the most serious first. kind: the part of the report it is about, if any.
 
     What fewer than MIN_TASKS tasks or _MIN_TRAJECTORIES trajectories show is no finding.
-    Names: leak, unchecked, chance, length, worse_than_chance, truncated.
+    Names: leak, unchecked, chance, over_optimised, length, worse_than_chance, truncated.
     """
-    return [finding for find in (_leak, _unchecked, _chance, _length, _truncated) for finding in find(report)]
+    return [
+        finding
+        for find in (_leak, _unchecked, _chance, _over_optimised, _length, _truncated)
+        for finding in find(report)
+    ]
 
 
 def with_leaks(report: dict[str, Any], leaks: dict[str, Any] | None) -> dict[str, Any]:
@@ -110,6 +114,20 @@ def _chance(report: dict[str, Any]) -> list[dict[str, str]]:
 def _has_few_tasks(part: dict[str, Any]) -> bool:
     """Reports from before tasks were counted have no number: what they found stays."""
     return bool(part.get("tasks", MIN_TASKS) < MIN_TASKS)
+
+
+def _over_optimised(report: dict[str, Any]) -> list[dict[str, str]]:
+    """The outcome is shown to fall when more trajectories are chosen from."""
+    found = (report.get("outcome") or {}).get("over_optimisation") or {}
+    between = found.get("interval")
+    if between is None or found["tasks"] < MIN_TASKS or between[1] >= 0:
+        return []
+    sentence = (
+        f"The reward is over-optimised: with the best of {found['n']} trajectories the outcome is "
+        f"{-found['change']:.2f} lower than with the best of {found['peak']}. Add comparisons of trajectories with "
+        "high rewards that failed, and choose among fewer."
+    )
+    return [_named("over_optimised", sentence, kind="outcome")]
 
 
 def _length(report: dict[str, Any]) -> list[dict[str, str]]:

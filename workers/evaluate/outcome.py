@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from workers.evaluate.bootstrap import interval, mean_interval, task_count, task_draws
 from workers.evaluate.learned_baselines import LearnedBaselines
 from workers.evaluate.mistakes import Wrong, worst_records
+from workers.evaluate.over_optimisation import chosen_value, over_optimisation
 from workers.evaluate.predictions import ScoredRecord, agent_text_length
 from workers.evaluate.ranks import Numbers, auc, ranks
 from workers.schema import OutcomeRecord
@@ -22,8 +22,8 @@ _MOST_PAIRED, _PAIR_DRAWS = 2_000, 500  # of pairs of a success and a failure
 def outcome_report(
     scored_records: Sequence[ScoredRecord], learned: LearnedBaselines | None = None
 ) -> dict[str, Any] | None:
-    """{auc, interval, n, successes, within_task, length_controlled, baselines, best_baseline, best_of_n, mistakes};
-    None without successes and failures.
+    """{auc, interval, n, successes, within_task, length_controlled, baselines, best_baseline, best_of_n,
+    over_optimisation, mistakes}; None without successes and failures.
 
     learned: more baselines, each where it has all of them. within_task: the AUC of pairs of one task only, which no
     difference between tasks can help. mistakes: failures among the rewards that as many successes would have, and
@@ -59,8 +59,17 @@ def outcome_report(
         "baselines": baselines,
         "best_baseline": learned.best_of("outcome", baselines),
         "best_of_n": best_of_n(rewards, positive.astype(float), tasks),
+        "over_optimisation": over_optimisation(rewards, _gold(found), tasks),
         "mistakes": worst_records(_wrong(found, rewards, float(1 - positive.mean()))),
     }
+
+
+def _gold(found: Sequence[ScoredRecord]) -> Numbers:
+    """The verifier's rewards where it gave all of them, else 1 for success and 0."""
+    records = [scored.record for scored in found]
+    if all(record.reward is not None for record in records):
+        return np.array([record.reward for record in records], dtype=float)
+    return np.array([float(record.success) for record in records])
 
 
 def _wrong(found: Sequence[ScoredRecord], rewards: Numbers, failed: float) -> Iterator[Wrong]:
@@ -74,8 +83,7 @@ def _wrong(found: Sequence[ScoredRecord], rewards: Numbers, failed: float) -> It
 def best_of_n(rewards: Numbers, values: Numbers, tasks: Sequence[str]) -> list[dict[str, float]]:
     """[{n, chosen, random, best, tasks}]: the mean value of the one with the highest reward among n of a task's runs.
 
-    Over all sets of n, so without sampling noise: with runs sorted by reward, run i (from 0) is the best of
-    C(i, n - 1) sets of C(N, n) (the estimator of Chen et al. 2021, section 2.1, for a ranking). Over tasks with n runs.
+    Over all sets of n, so without sampling noise (`chosen_value`), and over tasks with n runs.
     """
     by_task: dict[str, list[int]] = defaultdict(list)
     for place, task in enumerate(tasks):
@@ -88,22 +96,15 @@ def best_of_n(rewards: Numbers, values: Numbers, tasks: Sequence[str]) -> list[d
         curve.append(
             {
                 "n": n,
-                "chosen": float(np.mean([_chosen(rewards[places], values[places], n) for places in there])),
+                "chosen": float(
+                    np.mean([chosen_value(rewards[places], values[places], n) for places in there])
+                ),
                 "random": float(np.mean([values[places].mean() for places in there])),
-                "best": float(np.mean([_chosen(values[places], values[places], n) for places in there])),
+                "best": float(np.mean([chosen_value(values[places], values[places], n) for places in there])),
                 "tasks": len(there),
             }
         )
     return curve
-
-
-def _chosen(rewards: Numbers, values: Numbers, n: int) -> float:
-    """Equal rewards share their places: each has the mean of their values."""
-    order = np.argsort(rewards, kind="stable")
-    _, place = np.unique(rewards, return_inverse=True)
-    shared = np.bincount(place, weights=values) / np.bincount(place)
-    total = comb(len(rewards), n)
-    return float(sum(comb(i, n - 1) / total * shared[place[index]] for i, index in enumerate(order)))
 
 
 def _within(rewards: Numbers, positive: Any, tasks: Sequence[str]) -> dict[str, Any] | None:

@@ -295,6 +295,42 @@ def ties_score(rows: Sequence[tuple[str, int, Rewards]]) -> float | None:
     )
 
 
+# RewardMATH (arXiv 2410.01729): {problem_id, problem, eval_solution: [..], solution_type: chosen or rejected, subject}
+
+
+def _reward_math(rows: Sequence[dict[str, Any]]) -> list[Case]:
+    """A row is an answer; those of a problem make a case, the right one first."""
+    by_problem: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_problem[str(row["problem_id"])].append(row)
+    cases = []
+    for problem, found in by_problem.items():
+        kinds = [{"chosen": 0, "rejected": 1}[row["solution_type"]] for row in found]
+        if kinds.count(0) != 1 or len(kinds) < 2:
+            raise ValueError(
+                f"problem {problem} has {kinds.count(0)} chosen answers and {kinds.count(1)} rejected ones"
+            )
+        ordered = [row for _, row in sorted(zip(kinds, found, strict=True), key=lambda pair: pair[0])]
+        answers = tuple(
+            conversation(row["problem"], "\n".join(row["eval_solution"]), problem) for row in ordered
+        )
+        cases.append(Case(problem, answers, str(ordered[0].get("subject", "all"))))
+    return cases
+
+
+def _reward_math_measure(cases: Sequence[Case], rewards: Sequence[Rewards]) -> dict[str, Any]:
+    """One right answer against many wrong ones."""
+    places = [first_rank(reward) for reward in rewards]
+    return _accuracies(cases, [float(place == 1) for place in places]) | {
+        "mean_reciprocal_rank": float(np.mean([1 / place for place in places]))
+    }
+
+
+def first_rank(rewards: Rewards) -> int:
+    """The place of the first answer among all, from 1; RewardMATH, section 3.3. Equal rewards come before it."""
+    return 1 + sum(other >= rewards[0] for other in rewards[1:])
+
+
 # ProcessBench (arXiv 2412.06559): {id, problem, steps: [..], label: the first wrong step, -1 for none}
 
 
@@ -363,6 +399,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "judgebench": Benchmark(_judge_bench, _judge_bench_measure),
     "rm-bench": Benchmark(_rm_bench, _rm_bench_measure),
     "rewardbench2": Benchmark(_reward_bench_2, _reward_bench_2_measure),
+    "rewardmath": Benchmark(_reward_math, _reward_math_measure),
 }
 
 

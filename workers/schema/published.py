@@ -1,3 +1,3 @@
 """Benchmarks of reward models whose files `workers.evaluate` reads as they are published."""
 
-PUBLISHED = ("llmbar", "judgebench", "rm-bench", "rewardbench2", "processbench")
+PUBLISHED = ("llmbar", "judgebench", "rm-bench", "rewardbench2", "rewardmath", "processbench")

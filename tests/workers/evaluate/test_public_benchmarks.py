@@ -3,6 +3,7 @@
 import itertools
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from workers.errors import RewardError
 from workers.evaluate import public_benchmarks
 from workers.evaluate.public_benchmarks import (
+    BENCHMARKS,
     best_of_all,
     evaluate_published,
+    first_rank,
     process_bench_records,
     rows_of,
     style_matrix,
@@ -153,6 +156,29 @@ def test_reward_bench_2_rows(lengths, tmp_path) -> None:
     assert found["subsets"]["Math"] == {"score": 0.5, "n": 2}
     # The smooth part of an infinite ratio is 1.
     assert found["subsets"]["Ties"]["score"] == pytest.approx(1.0 + 0.01)
+
+
+def test_reward_math_as_published(lengths, tmp_path) -> None:
+    """Rows of its repository (MIT, (c) 2024 Sunghwan Kim), and what ArmoRM gave all 483 problems there: table 3 of the
+    paper says 20.5 %, its own code 42.182 for the mean reciprocal rank. 66 right answers share their reward."""
+    published = json.loads((Path(__file__).parent / "reward_math.json").read_text())
+    cases = BENCHMARKS["rewardmath"].read(published["rows"])
+    assert [len(case.answers) for case in cases] == [10, 10]
+    found = BENCHMARKS["rewardmath"].measure(
+        [replace(cases[0], id=str(place)) for place in range(483)], published["ArmoRM"]
+    )
+    assert round(100 * found["score"], 3) == 20.497
+    assert round(100 * found["mean_reciprocal_rank"], 3) == 42.182
+
+    path = write(tmp_path / "m.jsonl", published["rows"])
+    mine = evaluate_published(lengths, "rewardmath", path)
+    places = [
+        first_rank([len("".join(row["eval_solution"])) for row in published["rows"][start : start + 10]])
+        for start in (0, 10)
+    ]
+    assert mine["mean_reciprocal_rank"] == pytest.approx(sum(1 / place for place in places) / 2)
+    with pytest.raises(RewardError, match="problem 0 has 0 chosen answers and 9 rejected ones"):
+        evaluate_published(lengths, "rewardmath", write(tmp_path / "n.jsonl", published["rows"][1:]))
 
 
 def test_processbench_rows(lengths, tmp_path) -> None:
