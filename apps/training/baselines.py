@@ -12,6 +12,7 @@ BASELINES = {
     "linear": "linear model",
     "structure": "hand-made features",
     "neighbours": "nearest neighbours",
+    "accept_all": "accept everything",
     "majority": "most frequent label",
     "no_error": "no error",
     "first_step": "first step",

@@ -192,6 +192,14 @@ def measures(report: dict[str, Any] | None) -> list[Measure]:
                 "scores", "Ratings and scores", "Correlation", formula, scores, "spearman", "scores", 0.0
             )
         )
+    if acceptance := report.get("acceptance"):
+        formula = (
+            "Harmonic mean of precision and recall of what is accepted, from the reward on that is best on validation: "
+            f"{acceptance['threshold']:.3g}"
+        )
+        found.append(
+            _measure("acceptance", "Accept and reject", "F1", formula, acceptance, "f1", "ratings", None)
+        )
     return found
 
 

@@ -170,6 +170,22 @@ def test_the_best_of_n_is_drawn_beside_chance_and_the_best() -> None:
     assert best_of_n_chart({"outcome": OUTCOME | {"best_of_n": OUTCOME["best_of_n"][:1]}}) is None
 
 
+def test_accept_and_reject_have_a_measure_with_its_threshold() -> None:
+    part = {
+        "f1": 0.7,
+        "interval": [0.5, 0.9],
+        "n": 30,
+        "threshold": 0.25,
+        "tasks": 12,
+        "baselines": {"accept_all": {"f1": 0.6, "difference": 0.1, "interval": [0.02, 0.2]}},
+    }
+    (found,) = measures({"acceptance": part})
+    assert (found.kind, found.name, found.shown_value) == ("acceptance", "F1", "0.70")
+    assert "validation: 0.25" in found.formula
+    (rule,) = found.baselines
+    assert (rule.name, rule.value, rule.is_beaten) == ("accept everything", 0.6, True)
+
+
 def test_gains_are_drawn_by_the_root_of_the_divergence() -> None:
     points = [
         {"n": n, "kl": kl, "reward": 0.5 * n, "gold": 0.1, "value": 0.3} for n, kl in ((1, 0.0), (2, 0.25))

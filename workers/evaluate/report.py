@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from workers.evaluate.acceptance import acceptance_report
 from workers.evaluate.annotators import annotator_report
 from workers.evaluate.decisions import held_out_decisions
 from workers.evaluate.diagnostics import findings
@@ -57,6 +58,7 @@ def report_of(
         "outcome": outcome_report(scored_records, learned),
         "steps": steps_report(scored_records, validation, learned),
         "scores": scores_report(scored_records, learned),
+        "acceptance": acceptance_report(scored_records, validation, learned),
         "length_correlation": length_correlation(scored_records),
         "truncated": _truncated(scored_records),
         "mistakes": worst_mistakes(found),
