@@ -44,6 +44,7 @@ NAMES = (
         "judge_variants",
         "principles",
         "conditions",
+        "length_control",
         "monitors",
         "releases",
         "interval_coverage",

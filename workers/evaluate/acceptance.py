@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from workers.evaluate.bootstrap import interval, task_count, task_draws
 from workers.evaluate.learned_baselines import LearnedBaselines
-from workers.evaluate.predictions import ScoredRecord, agent_text_length
+from workers.evaluate.predictions import ScoredRecord
 from workers.evaluate.ranks import Numbers
+from workers.objectives.length_effect import agent_text_length
 from workers.schema import RatingRecord
 
 _Decisions = NDArray[np.bool_]

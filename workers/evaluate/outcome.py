@@ -11,8 +11,9 @@ from workers.evaluate.bootstrap import interval, mean_interval, task_count, task
 from workers.evaluate.learned_baselines import LearnedBaselines
 from workers.evaluate.mistakes import Wrong, worst_records
 from workers.evaluate.over_optimisation import chosen_value, over_optimisation
-from workers.evaluate.predictions import ScoredRecord, agent_text_length
+from workers.evaluate.predictions import ScoredRecord
 from workers.evaluate.ranks import Numbers, auc, ranks
+from workers.objectives.length_effect import agent_text_length
 from workers.schema import OutcomeRecord
 
 _MOST = 16  # of the best-of-n curve

@@ -11,7 +11,6 @@ from workers.schema import FeedbackRecord, PreferenceRecord, RankingRecord, Traj
 from workers.schema.conditions import conditioned_records
 from workers.schema.logistic import logistic
 from workers.schema.records import record_trajectories
-from workers.text.segments import segments
 
 if TYPE_CHECKING:  # it takes seconds to import
     from workers.models.generative.model import PairComparison
@@ -120,12 +119,6 @@ def expand_rankings(scored_records: Iterable[ScoredRecord]) -> list[ScoredRecord
         elif isinstance(scored.record, RankingRecord):
             out += _ranking_pairs(scored)
     return out
-
-
-def agent_text_length(trajectory: Trajectory) -> int:
-    """Characters of what the agent said, thought and called."""
-    own = (piece for step in trajectory.steps if step.source == "agent" for piece in segments(step))
-    return sum(len(piece.text) for piece in own if piece.source in ("agent", "reasoning"))
 
 
 def _ranking_pairs(scored: ScoredRecord) -> list[ScoredRecord]:

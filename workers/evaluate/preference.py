@@ -23,8 +23,9 @@ from workers.evaluate.calibration import (
 )
 from workers.evaluate.learned_baselines import LearnedBaselines, ModelScores
 from workers.evaluate.ngram_baseline import NgramRewards
-from workers.evaluate.predictions import ScoredRecord, agent_text_length, expand_rankings
+from workers.evaluate.predictions import ScoredRecord, expand_rankings
 from workers.evaluate.ranks import Numbers, spearman, spearman_draws
+from workers.objectives.length_effect import agent_text_length
 from workers.schema import PreferenceRecord, RankingRecord
 from workers.schema.records import record_trajectories
 

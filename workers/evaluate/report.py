@@ -13,13 +13,14 @@ from workers.evaluate.diagnostics import findings
 from workers.evaluate.learned_baselines import LearnedBaselines
 from workers.evaluate.mistakes import worst_mistakes
 from workers.evaluate.outcome import outcome_report
-from workers.evaluate.predictions import RecordScorer, ScoredRecord, agent_text_length, score_records
+from workers.evaluate.predictions import RecordScorer, ScoredRecord, score_records
 from workers.evaluate.preference import Prediction, predictions, preference_report
 from workers.evaluate.ranks import spearman
 from workers.evaluate.scores import scores_report
 from workers.evaluate.steps import steps_report
 from workers.evaluate.verdicts import position_report, verdict_report
 from workers.models import LocalScorer, ModelScore
+from workers.objectives.length_effect import agent_text_length
 from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory
 from workers.schema.records import record_trajectories
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from workers.evaluate.bootstrap import task_count, weighted_interval
 from workers.evaluate.learned_baselines import LearnedBaselines, ModelScores
 from workers.evaluate.mistakes import worst_records
-from workers.evaluate.predictions import ScoredRecord, agent_text_length
+from workers.evaluate.predictions import ScoredRecord
 from workers.evaluate.ranks import Numbers, ranks, spearman, spearman_draws
+from workers.objectives.length_effect import agent_text_length
 from workers.objectives.regression import place_on_scale
 from workers.schema import RatingRecord, ScoreRecord
 

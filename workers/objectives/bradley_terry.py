@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from workers.objectives import Example, Objective, ObjectiveBatch
+from workers.objectives.length_effect import LengthEffect, example_trajectories
 from workers.schema import Choice, PreferenceRecord
 from workers.schema.recipe import Recipe
 
@@ -119,6 +120,9 @@ class BradleyTerry(Objective):
         known = {example.annotator: _record(example).strict_reliability for example in examples}
         first = torch.tensor([_START if known[name] is None else known[name] for name in names])
         self.annotator = nn.Parameter(first.clamp(0.02, 0.98).logit()) if learns else None
+        self.length: LengthEffect | None = None
+        if recipe.length_control:
+            self.length = LengthEffect(example_trajectories([example.record for example in examples]))
 
     @classmethod
     def reject_reason(cls, record: PreferenceRecord, recipe: Recipe) -> str | None:
@@ -153,7 +157,8 @@ class BradleyTerry(Objective):
     def forward(self, batch: ObjectiveBatch) -> Tensor:
         a, b = batch.scores(0), batch.scores(1)
         comparisons = batch.constant("comparisons", lambda: self._comparisons(batch.examples)).like(a)
-        loss = self._negative_log_likelihood(comparisons, a, b, self.recipe.label_smoothing)
+        seen = self._with_length(comparisons, a, b)
+        loss = self._negative_log_likelihood(comparisons, *seen, self.recipe.label_smoothing)
         if self.annotator is not None and self.annotator.requires_grad:
             loss = loss + self._prior(comparisons, self.annotator).unsqueeze(-1)
         return loss + self.recipe.centring * (a + b).square()
@@ -169,7 +174,22 @@ class BradleyTerry(Objective):
                 [self.annotator_indices.get(record.annotator, -1) for record in records], dtype=torch.long
             ),
             reliability=_numbers(math.nan if q is None else q for q in reliabilities),
+            lengths=self._lengths(records),
         )
+
+    def _lengths(self, records: Sequence[PreferenceRecord]) -> Tensor:
+        """[2, pairs]"""
+        if self.length is None:
+            return torch.zeros(2, len(records), dtype=torch.double)
+        lengths = map(self.length.standardised, (side for record in records for side in (record.a, record.b)))
+        return torch.tensor([*lengths], dtype=torch.double).view(-1, 2).T
+
+    def _with_length(self, comparisons: "_Comparisons", a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        """What the annotators saw: rewards, and what length alone is worth to them."""
+        if self.length is None:
+            return a, b
+        effects = self.length(comparisons.lengths).unsqueeze(-1)
+        return a + effects[0], b + effects[1]
 
     def _negative_log_likelihood(
         self, comparisons: "_Comparisons", a: Tensor, b: Tensor, smoothing: float
@@ -212,7 +232,8 @@ class BradleyTerry(Objective):
         return torch.where(known.isnan(), 0.0, loss)
 
     def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
-        """Of the mean rewards: the negative log-likelihood, and over strict pairs, whether the right one has more.
+        """Of the mean rewards: the negative log-likelihood, which what length is worth to annotators is part of, and
+        over strict pairs, whether the right one has more reward.
 
         Davidson's is the one that is trained. The losses of Rao and Kupper with both-bad are of no distribution: there
         it is -log(q s(d) + (1 - q) s(-d)) of strict pairs, with d the difference and q the annotator's reliability.
@@ -222,12 +243,15 @@ class BradleyTerry(Objective):
         comparisons = batch.constant(
             "measured comparisons", lambda: self._comparisons([batch.examples[place] for place in places])
         ).like(a)
-        difference = torch.where(comparisons.choice.unsqueeze(-1) == 0, a - b, b - a)
+        is_a = comparisons.choice.unsqueeze(-1) == 0
+        difference = torch.where(is_a, a - b, b - a)
+        seen_a, seen_b = self._with_length(comparisons, a, b)
         if self.recipe.ties == "davidson":
-            loss = self._negative_log_likelihood(comparisons, a, b, 0.0)
+            loss = self._negative_log_likelihood(comparisons, seen_a, seen_b, 0.0)
         else:
+            seen = torch.where(is_a, seen_a - seen_b, seen_b - seen_a)
             q, zero = self._reliability(comparisons).unsqueeze(-1), torch.zeros_like(difference)
-            loss = preference_loss(difference, zero, zero, q, zero, 0.0)
+            loss = preference_loss(seen, zero, zero, q, zero, 0.0)
         strict = difference[comparisons.choice <= 1].squeeze(-1)
         return {
             "loss": loss.squeeze(-1),
@@ -263,13 +287,15 @@ class BradleyTerry(Objective):
 @dataclass(frozen=True, slots=True)
 class _Comparisons:
     """[pairs] each. choice: of CHOICES. margin, magnitude: of its strength. annotator: index among those of training,
-    -1 for another. reliability: what gold items and overlap say of strict choices, NaN where there is none."""
+    -1 for another. reliability: what gold items and overlap say of strict choices, NaN where there is none. lengths:
+    [2, pairs], `standardised` ones of both sides, or 0."""
 
     choice: Tensor
     margin: Tensor
     magnitude: Tensor
     annotator: Tensor
     reliability: Tensor
+    lengths: Tensor
 
     def like(self, other: Tensor) -> "_Comparisons":
         """On its device, numbers of its type."""
@@ -279,6 +305,7 @@ class _Comparisons:
             self.magnitude.to(other),
             self.annotator.to(other.device),
             self.reliability.to(other),
+            self.lengths.to(other),
         )
 
 

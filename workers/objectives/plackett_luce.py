@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from workers.objectives import Objective, ObjectiveBatch
+from workers.objectives import Example, Objective, ObjectiveBatch
+from workers.objectives.length_effect import LengthEffect, example_trajectories
 from workers.schema import RankingRecord
 from workers.schema.recipe import Recipe
 
@@ -60,9 +61,12 @@ class PlackettLuce(Objective):
     kinds = (RankingRecord,)
     reads_steps = False
 
-    def __init__(self, recipe: Recipe, examples: Sequence[object]) -> None:
-        super().__init__(recipe, ())
+    def __init__(self, recipe: Recipe, examples: Sequence[Example]) -> None:
+        super().__init__(recipe, examples)
         self.centring = recipe.centring
+        self.length: LengthEffect | None = None
+        if recipe.length_control:
+            self.length = LengthEffect(example_trajectories([example.record for example in examples]))
 
     @classmethod
     def reject_reason(cls, record: RankingRecord, recipe: Recipe) -> str | None:
@@ -77,7 +81,12 @@ class PlackettLuce(Objective):
         losses = batch.outputs.rewards.new_zeros(len(batch.examples), batch.outputs.rewards.shape[1])
         for ranks, group in self._groups(batch).items():
             rewards = batch.outputs.rewards[group.rows]
-            loss = ranking_loss(rewards, ranks) / (len(ranks) - 1)  # as much as a pair
+            seen = (
+                rewards
+                if self.length is None
+                else rewards + self.length(group.lengths.to(rewards)).unsqueeze(-1)
+            )
+            loss = ranking_loss(seen, ranks) / (len(ranks) - 1)  # as much as a pair
             centring = self.centring * rewards.mean(0).mul(2).square()
             losses = losses.index_put((group.places,), loss + centring)
         return losses
@@ -95,31 +104,42 @@ class PlackettLuce(Objective):
         return {"loss": self(batch).mean(-1), "accuracy": accuracy}
 
     def _groups(self, batch: ObjectiveBatch) -> "dict[tuple[int, ...], _Rankings]":
-        return batch.constant("rankings", lambda: _by_ranks(batch))
+        return batch.constant("rankings", lambda: _by_ranks(batch, self.length))
 
 
 @dataclass(frozen=True, slots=True)
 class _Rankings:
-    """places: [rankings] long, in the batch. rows: [items, rankings] long, of outputs, the best item first."""
+    """places: [rankings] long, in the batch. rows: [items, rankings] long, of outputs, the best item first. lengths:
+    [items, rankings], `standardised` ones, or 0."""
 
     places: Tensor
     rows: Tensor
+    lengths: Tensor
 
 
-def _by_ranks(batch: ObjectiveBatch) -> dict[tuple[int, ...], _Rankings]:
+def _by_ranks(batch: ObjectiveBatch, length: LengthEffect | None) -> dict[tuple[int, ...], _Rankings]:
     """By the ranks of their items in ascending order: rankings with the same are computed at once."""
     places: dict[tuple[int, ...], list[int]] = {}
     rows: dict[tuple[int, ...], list[list[int]]] = {}
+    lengths: dict[tuple[int, ...], list[list[float]]] = {}
     for place, example in enumerate(batch.examples):
         assert isinstance(example.record, RankingRecord)
-        by_rank = sorted(zip(example.record.ranks, example.trajectory_indices, strict=True))
-        ranks = tuple(rank for rank, _ in by_rank)
+        sides = example.record.trajectories
+        by_rank = sorted(
+            zip(example.record.ranks, example.trajectory_indices, range(len(sides)), strict=True)
+        )
+        ranks = tuple(rank for rank, *_ in by_rank)
         places.setdefault(ranks, []).append(place)
-        rows.setdefault(ranks, []).append([batch.output_row[index] for _, index in by_rank])
+        rows.setdefault(ranks, []).append([batch.output_row[index] for _, index, _ in by_rank])
+        lengths.setdefault(ranks, []).append(
+            [0.0 if length is None else length.standardised(sides[side]) for *_, side in by_rank]
+        )
     device = batch.outputs.rewards.device
     return {
         ranks: _Rankings(
-            torch.tensor(places[ranks], device=device), torch.tensor(rows[ranks], device=device).T
+            torch.tensor(places[ranks], device=device),
+            torch.tensor(rows[ranks], device=device).T,
+            torch.tensor(lengths[ranks], dtype=torch.double, device=device).T,
         )
         for ranks in places
     }

@@ -23,6 +23,7 @@ FEEDBACK_KEYS = (
     *(
         "strength_weights",
         "label_smoothing",
+        "length_control",
         "ties",
         "annotators",
         "folds",

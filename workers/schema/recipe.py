@@ -66,6 +66,7 @@ class Recipe:
     ] = (0.0, 0.0, 0.0)
     strength_weights: tuple[Positive, Positive, Positive] = (1.0, 1.0, 1.0)
     label_smoothing: Annotated[float, Meta(ge=0, lt=0.5)] = 0.0
+    length_control: bool = False
     centring: Annotated[float, Meta(ge=0, le=10)] = 0.01
     ties: Literal["rao_kupper", "davidson"] = "rao_kupper"
     annotators: Literal["equal", "given", "learnt"] = "given"

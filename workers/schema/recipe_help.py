@@ -77,6 +77,7 @@ PURPOSES: dict[str, str] = {
     "margins": "by how much the better one has to win, in raw reward, for strengths 1, 2 and 3",
     "strength_weights": "how much a comparison counts, for strengths 1, 2 and 3; 1, 2, 3 is scaled Bradley-Terry",
     "label_smoothing": "probability that a choice is a slip, for all annotators",
+    "length_control": "learn what length alone is worth to annotators, and leave it out of the reward",
     "centring": "weight of (r_a + r_b)^2, which keeps rewards around zero",
     "ties": "the model of ties and both-bad; davidson: differences of rewards are log odds of being preferred",
     "annotators": "'given': trust each by the estimate in the records, fully where there is none; 'learnt': estimate "
@@ -163,6 +164,7 @@ REASONS: dict[str, str] = {
     "margins": "how much better people find one is not how far apart rewards should be, unless you say so",
     "strength_weights": "a strength is an opinion too; the recipes of decoders use it",
     "label_smoothing": "slips are better learnt by annotator, with annotators = 'learnt'",
+    "length_control": "longer answers may be better ones; turn it on where the report says that rewards follow length",
     "centring": "too weak to move accuracy, strong enough to fix the origin; 0 for sums, whose origin means something",
     "ties": "rao_kupper keeps the results of recipes from before this key",
     "annotators": "uses what is known and guesses nothing",

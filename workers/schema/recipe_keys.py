@@ -86,6 +86,11 @@ READERS = (
         f"objective = 'bradley_terry', 'plackett_luce', 'joint' or {GENERATIVE!r}",
         _of_objectives(*_COMPARISONS, "plackett_luce", GENERATIVE),
     ),
+    KeyReader(
+        ("length_control",),
+        "objective = 'bradley_terry', 'plackett_luce' or 'joint'",
+        _of_objectives(*_COMPARISONS, "plackett_luce"),
+    ),
     KeyReader(("generators",), "objective = 'bradley_terry' or 'joint'", _of_objectives(*_COMPARISONS)),
     KeyReader(
         ("factors", "factor_margin"),

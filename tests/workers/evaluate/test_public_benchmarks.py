@@ -85,7 +85,8 @@ def lengths(monkeypatch):
     def score_records(model, records, **options):
         from types import SimpleNamespace
 
-        from workers.evaluate.predictions import ScoredRecord, agent_text_length
+        from workers.evaluate.predictions import ScoredRecord
+        from workers.objectives.length_effect import agent_text_length
 
         out = []
         for record in records:
