@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from workers.objectives import Example, Objective, ObjectiveBatch
-from workers.objectives.length_effect import LengthEffect, example_trajectories
+from workers.objectives.length_effect import LengthEffect, chosen_pairs
 from workers.schema import Choice, PreferenceRecord
 from workers.schema.recipe import Recipe
 
@@ -122,7 +122,9 @@ class BradleyTerry(Objective):
         self.annotator = nn.Parameter(first.clamp(0.02, 0.98).logit()) if learns else None
         self.length: LengthEffect | None = None
         if recipe.length_control:
-            self.length = LengthEffect(example_trajectories([example.record for example in examples]))
+            self.length = LengthEffect(
+                [pair for example in examples for pair in chosen_pairs(example.record)]
+            )
 
     @classmethod
     def reject_reason(cls, record: PreferenceRecord, recipe: Recipe) -> str | None:

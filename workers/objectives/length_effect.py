@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from workers.schema import FeedbackRecord, Trajectory
-from workers.schema.records import record_trajectories
+from workers.schema import FeedbackRecord, PreferenceRecord, RankingRecord, Trajectory
 from workers.text.segments import segments
+
+_PRIOR = 1e-3  # keeps the slope finite where the longer one always wins
+_NEWTON_STEPS = 50
 
 
 def agent_text_length(trajectory: Trajectory) -> int:
@@ -21,19 +23,19 @@ class LengthEffect(nn.Module):
 
     A choice is explained by r_a - r_b + gamma (z_a - z_b), and the reward that is served is r: the length term of
     length-controlled AlpacaEval (Dubois et al. 2024, arXiv 2404.04475, eq. 1 and 3), which is set to 0 for the score.
-    gamma has no penalty, so that what length explains is not left to the features of the reward, which have one.
+    gamma has no penalty and begins at what explains the training choices without any reward, so that what length
+    explains is not left to the reward, whose weights have a penalty or begin near 0.
     """
 
-    gamma: nn.Parameter
-
-    def __init__(self, trajectories: Sequence[Trajectory]) -> None:
-        """trajectories: of the training examples. They may be of one length, then the effect stays 0."""
+    def __init__(self, chosen: Sequence[tuple[Trajectory, Trajectory]]) -> None:
+        """chosen: of the training examples, the better one of two, and the other. All may be of one length, then the
+        effect stays 0."""
         super().__init__()
-        logs = torch.tensor(
-            [_log_length(trajectory) for trajectory in trajectories] or [0.0], dtype=torch.double
-        )
+        sides = {side.content_hash: side for pair in chosen for side in pair}
+        logs = torch.tensor([_log_length(side) for side in sides.values()] or [0.0], dtype=torch.double)
         self._mean, self._spread = float(logs.mean()), float(logs.std(correction=0)) or 1.0
-        self.gamma = nn.Parameter(torch.zeros(()))
+        differences = [self.standardised(better) - self.standardised(worse) for better, worse in chosen]
+        self.gamma = nn.Parameter(torch.tensor(_logistic_slope(differences)))
 
     def standardised(self, trajectory: Trajectory) -> float:
         return (_log_length(trajectory) - self._mean) / self._spread
@@ -43,11 +45,24 @@ class LengthEffect(nn.Module):
         return self.gamma.to(lengths) * lengths
 
 
-def example_trajectories(records: Sequence[FeedbackRecord]) -> list[Trajectory]:
-    """Of records, each once."""
-    return list(
-        {side.content_hash: side for record in records for side in record_trajectories(record)}.values()
-    )
+def _logistic_slope(differences: Sequence[float]) -> float:
+    """gamma with the highest sum of log s(gamma d) - _PRIOR gamma^2 / 2, by Newton's method."""
+    d, slope = torch.tensor([*differences], dtype=torch.double), 0.0
+    for _ in range(_NEWTON_STEPS):
+        wrong = torch.sigmoid(-slope * d)
+        gradient = float((wrong * d).sum()) - _PRIOR * slope
+        slope += gradient / (float((wrong * (1 - wrong) * d.square()).sum()) + _PRIOR)
+    return slope
+
+
+def chosen_pairs(record: FeedbackRecord) -> list[tuple[Trajectory, Trajectory]]:
+    """The better one and the other of a comparison, or of every two places of a ranking; none of ties."""
+    if isinstance(record, PreferenceRecord):
+        return {"a": [(record.a, record.b)], "b": [(record.b, record.a)]}.get(record.choice, [])
+    if isinstance(record, RankingRecord):
+        places = [*zip(record.ranks, record.trajectories, strict=True)]
+        return [(better, worse) for rank, better in places for other, worse in places if rank < other]
+    return []
 
 
 def _log_length(trajectory: Trajectory) -> float:

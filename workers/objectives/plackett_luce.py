@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from workers.objectives import Example, Objective, ObjectiveBatch
-from workers.objectives.length_effect import LengthEffect, example_trajectories
+from workers.objectives.length_effect import LengthEffect, chosen_pairs
 from workers.schema import RankingRecord
 from workers.schema.recipe import Recipe
 
@@ -66,7 +66,9 @@ class PlackettLuce(Objective):
         self.centring = recipe.centring
         self.length: LengthEffect | None = None
         if recipe.length_control:
-            self.length = LengthEffect(example_trajectories([example.record for example in examples]))
+            self.length = LengthEffect(
+                [pair for example in examples for pair in chosen_pairs(example.record)]
+            )
 
     @classmethod
     def reject_reason(cls, record: RankingRecord, recipe: Recipe) -> str | None:

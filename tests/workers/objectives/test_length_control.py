@@ -7,20 +7,30 @@ import pytest
 from benchmarks.length_control import measure
 from tests.workers.conftest import trajectory
 from workers.objectives.bradley_terry import BradleyTerry
-from workers.objectives.length_effect import LengthEffect
+from workers.objectives.length_effect import LengthEffect, chosen_pairs
 from workers.objectives.plackett_luce import PlackettLuce
 from workers.schema import PreferenceRecord, RankingRecord
 
 
 def test_lengths_are_logs_in_standard_deviations_of_training() -> None:
     some = [trajectory("x" * length) for length in (9, 99)]
-    effect = LengthEffect(some)
+    effect = LengthEffect([(some[0], some[1])])
     assert [effect.standardised(each) for each in some] == pytest.approx([-1, 1])
     between = trajectory("x" * round(math.sqrt(10 * 100) - 1))
     assert effect.standardised(between) == pytest.approx(0, abs=0.05)
-    same = LengthEffect(some[:1])
-    assert same.standardised(some[0]) == 0
-    assert LengthEffect([]).standardised(some[0]) > 0
+    same = LengthEffect([(some[0], some[0])])
+    assert same.standardised(some[0]) == same.gamma.item() == 0
+    assert LengthEffect([]).gamma.item() == 0
+
+
+def test_it_begins_where_length_alone_explains_the_choices() -> None:
+    """Three of four choose the longer one, two standard deviations apart: s(2 gamma) = 3 / 4."""
+    short, long = trajectory("x" * 9), trajectory("x" * 99)
+    effect = LengthEffect([(long, short)] * 3 + [(short, long)])
+    assert effect.gamma.item() == pytest.approx(math.log(3) / 2, abs=1e-3)
+    assert 1 < LengthEffect([(long, short)] * 4).gamma.item() < 10
+    ranking = RankingRecord(trajectories=(short, long, short), ranks=(2, 1, 2), annotator="ann")
+    assert chosen_pairs(ranking) == [(long, short)] * 2
 
 
 def test_the_effect_is_part_of_the_loss_and_not_of_the_accuracy(recipe, batch) -> None:
