@@ -2,9 +2,9 @@
 
 A demo of its own is started. For every seed an endpoint learns from comparisons of random plans at the support desk,
 and the policies of docs/examples train on it as it is: TRL's RLOO, TRL's GRPO over several turns with tools, and PPO
-with a value for each token. A pendulum is solved by stable-baselines3's PPO on a reward learnt from clips, and next to
-it on the pendulum's own. A sparse reward is solved with relabelled goals, and not without. What is reported is the true
-reward.
+with a value for each token; where verl is installed, `--part verl` has GRPO with tools by verl's own code. A pendulum
+is solved by stable-baselines3's PPO on a reward learnt from clips, and next to it on the pendulum's own. A sparse
+reward is solved with relabelled goals, and not without. What is reported is the true reward.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 from scipy import stats
-from touchstone_client import Client, RewardClient
+from touchstone_client import Client, RewardClient, verl_compute_score
 
 from benchmarks.demo_server import Demo, demo, wait_until_served
 from benchmarks.result_cache import ResultCache
@@ -37,11 +37,9 @@ Curves = dict[str, Any]
 
 def desk(running: Demo, seed: int, *, quick: bool) -> Curves:
     """{trainer: {before, after, true, given}}"""
-    loop = FeedbackLoop(running.web, "sample", f"trainers-{seed}", running.key)
-    loop.collect_comparisons(first_tries(seed), occasion=f"trainers {seed}")
-    loop.retrain()
+    endpoint = _learnt_endpoint(running, seed)
     found: Curves = {}
-    with RewardClient(running.rewards, loop.endpoint, running.key, run=f"trainers-{seed}") as client:
+    with RewardClient(running.rewards, endpoint, running.key, run=f"trainers-{seed}") as client:
         wait_until_served(client)
         trainers: Mapping[str, Callable[[], TrainingCurve]] = {
             "PPO, trajectories": lambda: ppo.train(client, seed=seed, steps=4 if quick else ppo.STEPS),
@@ -59,6 +57,30 @@ def desk(running: Demo, seed: int, *, quick: bool) -> Curves:
             found[name] = vars(curve)
             _report(seed, name, curve.before, curve.after, began)
     return found
+
+
+def desk_with_verl(running: Demo, seed: int, *, quick: bool) -> Curves:
+    """As `desk`. verl is no dependency: see docs/policies.md."""
+    from docs.examples import verl_policy
+
+    endpoint = _learnt_endpoint(running, seed)
+    with RewardClient(running.rewards, endpoint, running.key) as client:
+        wait_until_served(client)
+    began = time.monotonic()
+    compute_score = verl_compute_score(
+        running.rewards, endpoint, running.key, messages="messages", run=f"verl-{seed}"
+    )
+    curve = verl_policy.train(compute_score, seed=seed, steps=4 if quick else verl_policy.STEPS)
+    _report(seed, "verl's GRPO with tools", curve.before, curve.after, began)
+    return {"verl's GRPO with tools": vars(curve)}
+
+
+def _learnt_endpoint(running: Demo, seed: int) -> str:
+    """The name of an endpoint that learnt from 240 comparisons of random plans."""
+    loop = FeedbackLoop(running.web, "sample", f"trainers-{seed}", running.key)
+    loop.collect_comparisons(first_tries(seed), occasion=f"trainers {seed}")
+    loop.retrain()
+    return loop.endpoint
 
 
 def pendulum(running: Demo, seed: int, *, quick: bool) -> Curves:
@@ -96,7 +118,13 @@ def sparse(running: Demo, seed: int, *, quick: bool) -> Curves:
     return found
 
 
-PARTS: dict[str, Callable[..., Curves]] = {"sparse": sparse, "control": pendulum, "desk": desk}
+PARTS: dict[str, Callable[..., Curves]] = {
+    "sparse": sparse,
+    "control": pendulum,
+    "desk": desk,
+    "verl": desk_with_verl,
+}
+DESKS = ("desk", "verl")
 
 
 def summary(part: str, by_seed: Sequence[Curves]) -> dict[str, Any]:
@@ -105,7 +133,7 @@ def summary(part: str, by_seed: Sequence[Curves]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name in by_seed[0]:
         runs = [curves[name] for curves in by_seed]
-        if part == "desk":
+        if part in DESKS:
             before = [statistics.mean(run["true"][:FIRST]) for run in runs]
             after = [statistics.mean(run["true"][-LAST:]) for run in runs]
             out[name] = {
@@ -152,7 +180,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.policy_trainers", description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument("--quick", action="store_true", help="one seed, few steps: does it run?")
-    parser.add_argument("--part", action="append", choices=PARTS, help="only these (all without)")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only these (without, all but verl)")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--out", type=Path, help="every seed's figures, written as they come; kept if there")
     options = parser.parse_args()
@@ -165,7 +193,7 @@ def main() -> int:
         def find(part: str, seed: int) -> Curves:
             return PARTS[part](running(), seed, quick=options.quick)
 
-        parts = options.part or list(PARTS)
+        parts = options.part or [part for part in PARTS if part != "verl"]
         found = {part: summary(part, [kept.get(part, seed, find) for seed in seeds]) for part in parts}
     print(json.dumps(found) if options.json else "\n".join(_lines(found)))
     return 0

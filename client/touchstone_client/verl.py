@@ -29,12 +29,15 @@ def verl_compute_score(
     key: Key,
     *,
     prompt: str = "prompt",
+    messages: str | None = None,
     run: str | None = None,
     version: int | None = None,
     retries: Retries = PATIENT,
 ) -> ComputeScore:
     """prompt: the key of `extra_info` under which a sample has its prompt (text or messages); without one the solution
-    is scored as text. Concurrent samples are sent in one request. The ground truth is sent as the reference, as JSON
+    is scored as text. messages: the key under which an agent loop puts the whole conversation, with tool calls and
+    their results, as OpenAI messages (`extra_fields` of its output); it is then scored instead of prompt and solution.
+    Concurrent samples are sent in one request. The ground truth is sent as the reference, as JSON
     if it is no text; texts under `goal`, `principle` and `persona` of `extra_info` as those. version: the only revision
     of the endpoint that may answer.
     """
@@ -48,7 +51,9 @@ def verl_compute_score(
         **more: Any,
     ) -> dict[str, Any]:
         """{"score": reward, "raw_reward": ..., "uncertain": 0 or 1, ...}: verl logs all but the score."""
-        return to_reply(await pool.score(to_item(solution_str, ground_truth, extra_info or {}, prompt)))
+        return to_reply(
+            await pool.score(to_item(solution_str, ground_truth, extra_info or {}, prompt, messages))
+        )
 
     return compute_score
 
@@ -59,6 +64,7 @@ def verl_compute_score_sync(
     key: Key,
     *,
     prompt: str = "prompt",
+    messages: str | None = None,
     run: str | None = None,
     version: int | None = None,
     retries: Retries = PATIENT,
@@ -74,7 +80,7 @@ def verl_compute_score_sync(
         extra_info: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> dict[str, Any]:
-        item = to_item(solution_str, ground_truth, extra_info or {}, prompt)
+        item = to_item(solution_str, ground_truth, extra_info or {}, prompt, messages)
         (result,) = client.score([item]).results
         return to_reply(result)
 
@@ -88,6 +94,7 @@ def verl_compute_score_batch(
     key: Key,
     *,
     prompt: str = "prompt",
+    messages: str | None = None,
     run: str | None = None,
     version: int | None = None,
     retries: Retries = PATIENT,
@@ -103,7 +110,7 @@ def verl_compute_score_batch(
         **more: Any,
     ) -> list[dict[str, Any]]:
         items = [
-            to_item(solution, truth, extra or {}, prompt)
+            to_item(solution, truth, extra or {}, prompt, messages)
             for solution, truth, extra in zip(solution_strs, ground_truths, extra_infos, strict=True)
         ]
         return [to_reply(result) for result in client.score(items).results]
@@ -123,8 +130,19 @@ def to_reply(result: Result) -> dict[str, Any]:
     }
 
 
-def to_item(solution: str, truth: Any, extra: Mapping[str, Any], prompt: str) -> Item:
+def to_item(
+    solution: str, truth: Any, extra: Mapping[str, Any], prompt: str, messages: str | None = None
+) -> Item:
+    """Raises ValueError where `messages` names a key and a sample has no conversation under it."""
     reference = reference_of(truth) | conditions_of(extra)
+    if messages is not None:
+        conversation = plain(extra.get(messages))
+        if not isinstance(conversation, list) or not conversation:
+            raise ValueError(
+                f"extra_info[{messages!r}] has no messages; the agent loop has to put the conversation into "
+                f"extra_fields[{messages!r}] of its output"
+            )
+        return {"messages": _messages(conversation)} | reference
     asked = plain(extra.get(prompt))
     if asked is None:
         return {"text": solution} | reference

@@ -8,13 +8,9 @@ import pytest
 import torch
 from touchstone_client import RewardClient
 
-from apps.accounts.models import Project, Scope
-from apps.accounts.services import create_api_key, create_project
 from apps.rewards.models import ScoreRollup
-from apps.rewards.services import deploy
 from docs.examples import gigpo, ppo, search
-from tests.rewards.conftest import make_model, running_service, serves, wait_until
-from tests.workers.engine.fakes import FakeModel
+from tests.rewards.conftest import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -26,22 +22,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture
-def client() -> Iterator[RewardClient]:
-    project: Project = create_project(slug="desk")
-    key = create_api_key(project=project, scopes=[Scope.REWARD])[1]
-    with running_service() as service:
-        deploy(
-            model=make_model(project, service, FakeModel(factor=0.1)),
-            endpoint_name="desk",
-            project=project,
-            by=None,
-        )
-        wait_until(lambda: serves(service, "desk", 1))
-        with RewardClient(service.url, "desk", key, run="example") as client:
-            yield client
 
 
 @pytest.mark.long
