@@ -11,7 +11,7 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 # Where it is set, each of the hundreds of processes of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test tests test-slow test-long test-ray faults lint format bench gpu-check audit sbom image-digests lock install install-dev install-locked clean
+.PHONY: demo test tests test-slow test-long test-ray test-verifiers faults lint format bench gpu-check audit sbom image-digests lock install install-dev install-locked clean
 
 install: $(VENV)/.installed  ## what `manage.py` needs
 
@@ -53,6 +53,11 @@ test-long: install-dev  ## the rest: random faults, load, hostile input, full di
 test-ray: install-dev  ## trainings on a Ray cluster of two nodes; installs ray (80 MB to download) first
 	$(PY) -m pip install --quiet -c constraints.txt -e '.[ray]'
 	$(PY) -m pytest tests/training/test_ray.py
+
+test-verifiers: install-dev  ## an environment of verifiers with our reward; installs it first, next to ours (570 MB)
+	test -x $(VENV)/verifiers/bin/vf-eval || $(PYTHON) -m venv $(VENV)/verifiers
+	$(VENV)/verifiers/bin/pip install --quiet verifiers==0.4.0 uv ./client
+	$(PY) -m pytest tests/examples/test_verifiers_environment.py
 
 faults: install-dev  ## of the slow and long ones those under faults
 	$(PY) -m pytest --workers 2 tests/faults $(ARGS)

@@ -30,7 +30,7 @@ class Script:
 
 def result_of(item: dict[str, Any]) -> dict[str, Any]:
     """The reward is the length of what was said."""
-    response = item.get("response", item.get("text", ""))
+    response = item.get("response", item.get("text", item.get("messages", "")))
     text = response if isinstance(response, str) else response[-1]["content"]
     steps = [{"agent_step": 0, "reward": float(len(text))}]
     return {
