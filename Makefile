@@ -11,7 +11,7 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 # Where it is set, each of the hundreds of processes of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test tests test-slow test-long test-ray test-verifiers faults lint format bench gpu-check audit sbom image-digests lock install install-dev install-locked clean
+.PHONY: demo test tests test-slow test-long test-ray test-verifiers test-agentlightning faults lint format bench gpu-check audit sbom image-digests lock install install-dev install-locked clean
 
 install: $(VENV)/.installed  ## what `manage.py` needs
 
@@ -58,6 +58,11 @@ test-verifiers: install-dev  ## an environment of verifiers with our reward; ins
 	test -x $(VENV)/verifiers/bin/vf-eval || $(PYTHON) -m venv $(VENV)/verifiers
 	$(VENV)/verifiers/bin/pip install --quiet verifiers==0.4.0 uv ./client
 	$(PY) -m pytest tests/examples/test_verifiers_environment.py
+
+test-agentlightning: install-dev  ## rollouts of Agent-Lightning with our reward; installs it first, next to ours (800 MB)
+	test -x $(VENV)/agentlightning/bin/python || $(PYTHON) -m venv $(VENV)/agentlightning
+	$(VENV)/agentlightning/bin/pip install --quiet agentlightning==0.3.0 ./client
+	$(PY) -m pytest tests/examples/test_agentlightning_rollouts.py
 
 faults: install-dev  ## of the slow and long ones those under faults
 	$(PY) -m pytest --workers 2 tests/faults $(ARGS)

@@ -24,6 +24,7 @@ OURS = {"touchstone-rewards", "touchstone-rewards-client"}
 STRANGERS = {"touchstone", "touchstone-client", "touchstone-core", "touchstone-server"}
 # Names in commands of our pages and errors, next to the dependencies that pyproject.toml names.
 PEERS = {
+    "agentlightning",
     "bitsandbytes",
     "codetiming",
     "detect-secrets",

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from touchstone_client import RewardClient
 
-from tests.core.servers import Handler, serving
 from tests.examples.conftest import DeskService
+from tests.examples.scripted_model import scripted_model
 
 INSTALLED = Path(os.environ.get("TOUCHSTONE_TEST_VERIFIERS", f"{sys.prefix}/verifiers")) / "bin"
 ROOT = Path(__file__).parents[2]
@@ -41,33 +41,17 @@ def model() -> Iterator[str]:
     """Looks the order up, then answers with what the tool said, more politely each time."""
     numbers = itertools.count(1)
 
-    class Model(Handler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            assert body["stream"]
-            last = body["messages"][-1]
-            if last["role"] == "tool":
-                delta: dict[str, Any] = {"content": f"{last['content']}{'!' * next(numbers)}"}
-            else:
-                order = next(word for word in last["content"].replace("?", "").split() if word.isdigit())
-                name = body["tools"][0]["function"]["name"]
-                function = {"name": name, "arguments": json.dumps({"order": order})}
-                delta = {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}]}
-            reason = "stop" if last["role"] == "tool" else "tool_calls"
-            text = _event({"role": "assistant", "content": None} | delta, None) + _event({}, reason)
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.end_headers()
-            self.wfile.write(f"{text}data: [DONE]\n\n".encode())
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        last = body["messages"][-1]
+        if last["role"] == "tool":
+            return {"content": f"{last['content']}{'!' * next(numbers)}"}
+        order = next(word for word in last["content"].replace("?", "").split() if word.isdigit())
+        name = body["tools"][0]["function"]["name"]
+        function = {"name": name, "arguments": json.dumps({"order": order})}
+        return {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}]}
 
-    with serving(Model) as url:
+    with scripted_model(answer) as url:
         yield url
-
-
-def _event(delta: dict[str, Any], reason: str | None) -> str:
-    choice = {"index": 0, "delta": delta, "finish_reason": reason}
-    chunk = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "scripted"}
-    return f"data: {json.dumps(chunk | {'choices': [choice]})}\n\n"
 
 
 def evaluate(desk_service: DeskService, model: str, folder: Path, *options: str) -> list[dict[str, Any]]:

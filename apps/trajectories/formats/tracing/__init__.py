@@ -6,7 +6,7 @@ FORMATS = (
     ("otel", "OpenTelemetry spans (OTLP JSON)", otel),
     (
         "otel-spans",
-        "OpenTelemetry spans as lists or lines (Phoenix, MLflow, Jaeger, SDK exporters)",
+        "OpenTelemetry spans as lists or lines (Phoenix, MLflow, Jaeger, Agent-Lightning, SDK exporters)",
         span_shapes,
     ),
     ("langfuse", "Langfuse traces and observations", langfuse),

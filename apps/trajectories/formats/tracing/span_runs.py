@@ -17,6 +17,7 @@ from apps.trajectories.field_coverage import FieldUse
 from apps.trajectories.formats.record import Record, encoded, too_large
 from apps.trajectories.formats.spool import START, ChainedSpool
 from apps.trajectories.formats.stated import call_metrics, run_facts
+from apps.trajectories.formats.tracing.agent_lightning import final_reward
 from apps.trajectories.formats.tracing.agent_runs import AgentRuns, start_of
 from apps.trajectories.formats.tracing.genai import span_content
 from apps.trajectories.formats.tracing.otel_conversation import conversation, whole_run
@@ -136,7 +137,7 @@ def group_by_agent(spans: Iterable[Span]) -> Iterator[dict[str, Any]]:
         if run is not None:
             yield _run(agents.find(run), sorted(known.values(), key=start_of), "", [])
         return
-    facts = [span for span in known.values() if span.get("facts")]
+    facts = [span for span in known.values() if span.get("facts") or span.get("final")]
     for agent in found:
         own = sorted(agents.spans[agent], key=start_of)
         above = agents.above(agent)
@@ -197,14 +198,14 @@ def _run(agent: str, spans: list[Span], parent: str, about: list[Span]) -> dict[
     return run | ({"about": about} if about else {})
 
 
-def _facts(spans: Iterable[Span]) -> dict[str, Any]:
+def _facts(spans: list[Span]) -> dict[str, Any]:
     """What is known of the run besides what was said, such as an outcome: the outermost record that says it."""
     found: dict[str, Any] = {}
     for span in spans:
         facts = span.get("facts")
         for key, value in facts.items() if isinstance(facts, dict) else ():
             found.setdefault(key, value)
-    return found
+    return found | final_reward(spans)
 
 
 def _with_span(

@@ -1,8 +1,8 @@
 """OpenTelemetry spans in other envelopes than OTLP: one span an object, in a list, on lines, or under `spans`, `data`.
 
 Read are what Phoenix exports (`context.trace_id`, attributes nested, flat, or as columns of a data frame), Node's
-`ReadableSpan` (`spanContext`), the console exporter of Python's SDK, MLflow's traces ({"info", "data": {"spans"}}) and
-Jaeger's JSON. All become the spans of `otel_spans`.
+`ReadableSpan` (`spanContext`), the console exporter of Python's SDK, MLflow's traces ({"info", "data": {"spans"}}),
+Agent-Lightning's store and Jaeger's JSON. All become the spans of `otel_spans`.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from apps.trajectories.field_coverage import FieldUse, PathPatterns, lost_fields
-from apps.trajectories.formats.tracing import otel
+from apps.trajectories.formats.tracing import agent_lightning, otel
 from apps.trajectories.formats.tracing.otel_messages import plain
 from apps.trajectories.formats.tracing.otel_spans import Span
 from apps.trajectories.formats.tracing.span_ids import hexadecimal_id, span_time
@@ -216,8 +216,10 @@ def _span(given: dict[str, Any], about: dict[str, Any], at: str) -> Span:
         if isinstance(resource, dict)
         else {}
     )
+    is_stored = agent_lightning.is_stored_span(given)
+    final = agent_lightning.reward_facts(given, attributes) if is_stored else {}
     found = {
-        "trace": hexadecimal_id(trace),
+        "trace": agent_lightning.attempt_name(given) if is_stored else hexadecimal_id(trace),
         "id": hexadecimal_id(identity),
         "parent": parent,
         "is_root": not parent,
@@ -237,6 +239,7 @@ def _span(given: dict[str, Any], about: dict[str, Any], at: str) -> Span:
         | ({"times": times} if times else {})
         | ({"code": code} if code not in (None, "") else {})
         | ({"facts": _facts(about)} if about else {})
+        | ({"final": final} if final else {})
     )
 
 
