@@ -22,7 +22,7 @@ KINDS = {
     "classifier": "imported (BERT types, pairs of texts, heads of several layers)",
     "gated-decoder": "imported (attributes weighed by a gate)",
     "process-decoder": "imported (step rewards)",
-    "implicit-process": "imported (step rewards of a policy and its reference)",
+    "implicit-process": "trained here, or imported (step rewards of a policy and its reference model)",
 }
 
 

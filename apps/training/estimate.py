@@ -19,7 +19,7 @@ from apps.training.pretrained import listed_encoder
 from workers.errors import RewardError
 from workers.schema.decoder_estimate import KNOWN_SHAPES, DecoderEstimate, DecoderShape, estimate_decoder
 from workers.schema.encoder_recipes import EncoderEstimate, estimate_encoder
-from workers.schema.recipe import CONVEX, GENERATIVE, Recipe, parse_recipe, recipe_to_dict
+from workers.schema.recipe import CONVEX, GENERATIVE, IMPLICIT, Recipe, parse_recipe, recipe_to_dict
 
 # Runs that agree in these take equally long for each feedback record.
 _SIMILAR_BY = (
@@ -50,6 +50,7 @@ _READS = {
     "outcome": ("outcome",),
     "progress": ("outcome",),
     "process": ("step",),
+    IMPLICIT: ("pairwise", "outcome"),
 }
 
 _KIND_NAMES = {

@@ -20,9 +20,11 @@ from workers.errors import RewardError
 from workers.schema.decoder_estimate import DecoderShape
 from workers.schema.encoder_folder import TWO_SIDED_TYPES, EncoderDescription, read_encoder_folder
 from workers.schema.encoder_recipes import encoder_defaults
-from workers.schema.recipe import GENERATIVE
+from workers.schema.recipe import GENERATIVE, IMPLICIT
 
 KEYS = {"encoder": "embedded", "decoder": ""}  # with the value that names nothing
+# By objective, the kinds of models that have what a decoder needs, which for these is an LM head.
+_DECODERS = {GENERATIVE: (GENERATIVE,), IMPLICIT: (GENERATIVE, "implicit-process")}
 _LOOKED_AT, _LISTED = 100, 10  # models of the registry, for an error
 
 
@@ -153,14 +155,15 @@ class _PretrainedName:
         return model
 
     def _fits(self, model: RewardModel) -> bool:
-        """Whether the model has the part that the key needs; a generative recipe needs a generative model."""
+        """Whether the model has the part that the key needs; some objectives need an LM head."""
         backbone = model.manifest.get("backbone")
         if not isinstance(backbone, dict):
             return False
         if self.key == "encoder":
             return backbone.get("encoder") == "own"
-        kinds = (GENERATIVE,) if self.recipe.get("objective") == GENERATIVE else ("decoder", GENERATIVE)
-        return backbone.get("kind") in kinds
+        return backbone.get("kind") in _DECODERS.get(
+            str(self.recipe.get("objective")), ("decoder", GENERATIVE)
+        )
 
     def _unknown(self) -> DomainError:
         """The same message for every name that is not allowed, so that it reveals nothing."""

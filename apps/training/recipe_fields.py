@@ -12,7 +12,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Objective and feedback": (
         *("objective", "criterion", "joint_weights", "criteria_weights", "conditioned", "hindsight"),
         *("annotators", "ties"),
-        *("margins", "strength_weights", "label_smoothing", "length_control", "centring"),
+        *("margins", "strength_weights", "label_smoothing", "length_control", "centring", "beta"),
     ),
     "Model": (
         *("backbone", "encoder", "encoder_prompt", "decoder", "lora_rank", "lora_alpha", "base_weights"),

@@ -244,6 +244,13 @@ def test_a_model_has_to_have_what_is_begun_with(dataset_version: DatasetVersion)
         start(dataset_version, encoder="desk/steps@1")
     with pytest.raises(DomainError, match="this project has no such model"):
         start(dataset_version, **with_decoder("desk/base@1"), objective="generative")
+    implicit = with_decoder("desk/policy@1") | {"objective": "implicit_process"}
+    with pytest.raises(DomainError, match="this project has no such model"):
+        start(dataset_version, **implicit | {"decoder": "desk/base@1"})
+    registered(dataset_version.project, "policy", kind="implicit-process")
+    assert start(dataset_version, **implicit).recipe["decoder"] == "desk/policy@1"
+    with pytest.raises(DomainError, match="is not an available decoder"):
+        start(dataset_version, **with_decoder("desk/policy@1"))
     registered(dataset_version.project, "own", kind="step-encoder", encoder="own")
     assert start(dataset_version, encoder="own@1").recipe["encoder"] == "desk/own@1"
 

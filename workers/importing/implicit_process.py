@@ -24,7 +24,13 @@ from workers.importing.tokenizers import copy_tokenizer, longest_input, write_co
 from workers.importing.weights import NamedTensor, copy_tensors
 from workers.models.artifact import LocalScorer
 from workers.models.files import WEIGHTS
-from workers.models.kinds.implicit_process import KIND, REFERENCE_CONFIG, REFERENCE_WEIGHTS, span_renderer
+from workers.models.kinds.implicit_process import (
+    KIND,
+    REFERENCE_CONFIG,
+    REFERENCE_WEIGHTS,
+    STEP_RULE,
+    span_renderer,
+)
 from workers.models.transformers_loading import transformers_loading
 from workers.schema.import_options import ImportOptions
 from workers.text import AgentSpans
@@ -33,7 +39,6 @@ TYPE = "implicit-process"
 OPTIONS = ("reference", "beta", "aggregation")
 DEFAULT_BETA = 0.05  # of PRIME
 _SUM = "sum"
-_STEP_RULE = "the tokens of the agent step: from where it was to be written to the mark that ends its message"
 
 
 def recognise(checkpoint: Checkpoint, options: ImportOptions) -> Recognised | None:
@@ -71,7 +76,7 @@ def recognise(checkpoint: Checkpoint, options: ImportOptions) -> Recognised | No
         reward=f"of a step, {_beta(options):g} times the log-ratio of {checkpoint.folder.name} to "
         f"{reference.folder.name} over its tokens; of a trajectory, the {aggregation} of its steps",
         template="its own chat template, each agent step tokenised as a policy writes it",
-        reads=_STEP_RULE,
+        reads=STEP_RULE,
         parameters=checkpoint.parameters + reference.parameters,
         bytes=checkpoint.bytes + reference.bytes,
         max_tokens=max_tokens,
@@ -99,7 +104,7 @@ def convert(
         },
         "heads": {"ensemble": 1},
         "text": {"max_tokens": found.max_tokens, "speakers": False},
-        "step_rule": _STEP_RULE,
+        "step_rule": STEP_RULE,
         "objective": "process",
         "criteria": {},
         "aggregation": _aggregation(options),

@@ -7,6 +7,7 @@ from typing import Any
 from workers.schema.decoder_recipes import DECODER_RECIPES
 from workers.schema.recipe import (
     GENERATIVE,
+    IMPLICIT,
     OBJECTIVES,
     UNFROZEN_SCHEDULE,
     Recipe,
@@ -84,7 +85,7 @@ def builtin_recipes() -> dict[str, Recipe]:
         **{
             name.replace("_", "-"): parse_recipe({"objective": name})
             for name in OBJECTIVES
-            if name not in ("bradley_terry", GENERATIVE)  # no decoder comes with the installation
+            if name not in ("bradley_terry", GENERATIVE, IMPLICIT)  # no decoder comes with the installation
         },
         **{name: parse_recipe(values) for name, values in DECODER_RECIPES.items()},
     }

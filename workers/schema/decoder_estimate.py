@@ -3,6 +3,7 @@
 Bytes, for P weights, of which A are trained, L layers of width h, T tokens in one forward pass (`micro_tokens`):
 
 - weights: 4 A; of the frozen ones 2 (bfloat16), 4 (float32), or in 4 bits 0.52 for linear maps and 2 for the rest.
+  The objective `implicit_process` adds the LM head in float32, and the reference model where all weights are trained.
 - training: 12 A (gradient and AdamW's two moments, float32); where all weights are trained in bfloat16 autocast, 2 P
   for the copies that it keeps.
 - activations: what a layer keeps for its backward pass, `layer_bytes` for each token; of all L layers, or with
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import IMPLICIT, Recipe
 
 NF4_BYTES = (
     0.516  # 4 bits, a constant of 8 bits for every 64 weights, and one of 32 bits for every 256 of those
@@ -138,6 +139,8 @@ def estimate_decoder(shape: DecoderShape, recipe: Recipe, *, is_gpu: bool = True
     trained = shape.weights if trains_all else shape.adapter_weights(recipe.lora_rank)
     weights = 4.0 * shape.weights if trains_all else 4.0 * trained + _frozen_bytes(shape, recipe, size)
     training = 12.0 * trained + (2.0 * shape.weights if trains_all and size == 2 else 0.0)
+    if recipe.objective == IMPLICIT:
+        weights += _implicit_bytes(shape, trains_all=trains_all)
     tokens, layer = recipe.micro_tokens, shape.layer_bytes(size)
     kept = (
         layer + shape.layers * shape.hidden * size if recipe.gradient_checkpointing else shape.layers * layer
@@ -148,6 +151,12 @@ def estimate_decoder(shape: DecoderShape, recipe: Recipe, *, is_gpu: bool = True
     # Two products of queries with keys and values, over half of the tokens before; twice that backwards.
     attention = 2.0 * shape.layers * shape.heads * shape.head_width * recipe.max_tokens * (3 + again)
     return DecoderEstimate(weights, training, float(tokens * kept), linear * shape.linear_weights + attention)
+
+
+def _implicit_bytes(shape: DecoderShape, *, trains_all: bool) -> float:
+    """An LM head in float32, and the reference model; with adapters that is the model without them."""
+    head = 4.0 * shape.vocabulary * shape.hidden
+    return head + (head + 4.0 * shape.weights if trains_all else 0.0)
 
 
 def _frozen_bytes(shape: DecoderShape, recipe: Recipe, size: int) -> float:

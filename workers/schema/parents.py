@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.errors import RewardError
-from workers.schema.recipe import CONVEX, GENERATIVE, Recipe
+from workers.schema.recipe import CONVEX, GENERATIVE, IMPLICIT, Recipe
 
 NOT_PARENTS = (
     GENERATIVE,
@@ -49,6 +49,12 @@ def manifest_recipe(manifest: Mapping[str, Any], *, name: str) -> dict[str, Any]
 def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
     """manifest: touchstone.json of the parent. Raises RewardError with the pointer of what does not fit."""
     kind = _object(manifest, "backbone").get("kind")
+    if recipe.objective == IMPLICIT:
+        raise RewardError(
+            f"the objective {IMPLICIT!r} starts from a language model, which stays its reference model, and a parent "
+            "has no LM head; name the language model as `decoder`, and train without a parent.",
+            pointer="/parent",
+        )
     if kind == "process-decoder" and recipe.objective != "process":
         raise RewardError(
             f"the parent is a process reward model from elsewhere, which learns from step labels; the recipe has the "

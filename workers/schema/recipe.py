@@ -19,11 +19,12 @@ from workers.schema.recipe_help import PURPOSES, Channel, Generator, Searched
 _CHUNK_FRAME_TOKENS = 32  # of a chunk's frame and the mark of a gap
 Share = Annotated[float, Meta(ge=0, lt=1)]
 NonNegative = Annotated[float, Meta(ge=0, le=1000)]
-GENERATIVE = "generative"  # a language model that writes: of a kind of its own, and no part of `joint`
+# Of kinds of their own, and no part of `joint`: a language model that writes, and one that is read as a policy.
+GENERATIVE, IMPLICIT = "generative", "implicit_process"
 # One file each; their names are enough here, where torch must not be loaded. `joint` has all of them.
 _FILES = (path.stem for path in (Path(__file__).parents[1] / "objectives").glob("[a-z]*.py"))
-SINGLE = tuple(sorted(name for name in _FILES if name != GENERATIVE))
-OBJECTIVES = (*SINGLE, GENERATIVE, "joint")
+SINGLE = tuple(sorted(name for name in _FILES if name not in (GENERATIVE, IMPLICIT)))
+OBJECTIVES = (*SINGLE, GENERATIVE, IMPLICIT, "joint")
 Positive = Annotated[float, Meta(gt=0, le=1000)]
 CONVEX = ("linear", "hybrid")  # backbones that are fitted whole, with no weights to start from
 
@@ -70,6 +71,7 @@ class Recipe:
     centring: Annotated[float, Meta(ge=0, le=10)] = 0.01
     ties: Literal["rao_kupper", "davidson"] = "rao_kupper"
     annotators: Literal["equal", "given", "learnt"] = "given"
+    beta: Annotated[float, Meta(gt=0, le=100)] = 0.05
 
     epochs: Annotated[int, Meta(ge=1, le=1000)] = 20
     learning_rate: Positive = 1e-3
@@ -141,6 +143,8 @@ FITTING: dict[str, dict[str, dict[str, Any]]] = {
         "progress": {"aggregation": "sum"},
         # It answers at its end, and there is one of it.
         "generative": {"aggregation": "sum", "ensemble": 1},
+        # The log-ratio of a whole is the sum of those of its steps. Every process has a whole copy of the policy.
+        IMPLICIT: {"aggregation": "sum", "ensemble": 1, "sharding": "never"},
     },
     # What every step of a sum has in common is no matter of taste: it tells a longer trajectory from a shorter one.
     "aggregation": {"sum": {"centring": 0.0}},
@@ -261,6 +265,8 @@ def _check(recipe: Recipe) -> None:
         )
     if recipe.objective == GENERATIVE:
         _check_generative(recipe)
+    if recipe.objective == IMPLICIT:
+        _check_implicit(recipe)
     if recipe.backbone in CONVEX and (recipe.heads_only or recipe.unfrozen):
         key = "unfrozen" if recipe.unfrozen else "heads_only"
         raise RewardError(
@@ -411,4 +417,38 @@ def _check_generative(recipe: Recipe) -> None:
             f"critique_tokens = {recipe.critique_tokens} leaves little of max_tokens = {recipe.max_tokens} to the "
             "runs; give it at most half.",
             pointer="/critique_tokens",
+        )
+
+
+def _check_implicit(recipe: Recipe) -> None:
+    if recipe.backbone != "decoder":
+        raise RewardError(
+            f"the objective {IMPLICIT!r} compares what two causal language models find likely, and the backbone "
+            f"{recipe.backbone!r} is none; use the backbone 'decoder'.",
+            pointer="/backbone",
+        )
+    fixed = {
+        "ensemble": (1, "has one policy"),
+        "aggregation": ("sum", "adds up the log-ratios of the steps"),
+        "heads_only": (False, "has no heads"),
+        "conditioned": ((), "reads what the agent wrote and was told, and no conditions"),
+        "sharding": ("never", "keeps a whole copy of the policy in every process"),
+    }
+    for key, (only, why) in fixed.items():
+        if getattr(recipe, key) != only:
+            raise RewardError(
+                f"{key} = {getattr(recipe, key)!r} is not known to the objective {IMPLICIT!r}, which {why}; leave it "
+                "out.",
+                pointer=f"/{key}",
+            )
+    if recipe.base_weights == "nf4":
+        raise RewardError(
+            f"base_weights = 'nf4' is not known to the objective {IMPLICIT!r}: its reference model is the decoder as "
+            "the files have it, and 4 bits would be another. Use 'bfloat16', or leave it out.",
+            pointer="/base_weights",
+        )
+    if recipe.annotators == "learnt":
+        raise RewardError(
+            f"annotators = 'learnt' is not known to the objective {IMPLICIT!r}; choose 'given' or 'equal'.",
+            pointer="/annotators",
         )

@@ -82,6 +82,8 @@ PURPOSES: dict[str, str] = {
     "ties": "the model of ties and both-bad; davidson: differences of rewards are log odds of being preferred",
     "annotators": "'given': trust each by the estimate in the records, fully where there is none; 'learnt': estimate "
     "it; 'equal': no weights",
+    "beta": "of 'implicit_process': what the log-ratio of the policy to its reference model is multiplied by; a "
+    "smaller one lets the policy move further",
     "epochs": "passes over the training pairs, at most",
     "learning_rate": "of mixer and heads, at its peak",
     "encoder_learning_rate": "of the encoder where it is unfrozen, at its peak",
@@ -168,6 +170,7 @@ REASONS: dict[str, str] = {
     "centring": "too weak to move accuracy, strong enough to fix the origin; 0 for sums, whose origin means something",
     "ties": "rao_kupper keeps the results of recipes from before this key",
     "annotators": "uses what is known and guesses nothing",
+    "beta": "that of PRIME, and of the paper on implicit process rewards",
     "epochs": "early stopping ends it sooner; a decoder takes two, more overfit",
     "learning_rate": "the most at which the small parts train steadily; a tenth for a decoder's adapters, a hundredth "
     "where all of a decoder is trained",

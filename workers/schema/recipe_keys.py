@@ -6,7 +6,7 @@ from typing import Any
 
 from workers.errors import RewardError
 from workers.schema.builtin_recipes import FEEDBACK_KEYS, SEARCH_CANDIDATES, candidate_values
-from workers.schema.recipe import CONVEX, GENERATIVE, Recipe, decode_recipe, fitting, parse_recipe
+from workers.schema.recipe import CONVEX, GENERATIVE, IMPLICIT, Recipe, decode_recipe, fitting, parse_recipe
 from workers.schema.recipe_help import PURPOSES, Searched
 
 
@@ -28,7 +28,7 @@ def _of_objectives(*names: str) -> Callable[[Recipe], bool]:
 
 
 _COMPARISONS = ("bradley_terry", "joint")
-_BY_CRITERION = (*_COMPARISONS, "plackett_luce", "regression", "ordinal", GENERATIVE)
+_BY_CRITERION = (*_COMPARISONS, "plackett_luce", "regression", "ordinal", GENERATIVE, IMPLICIT)
 READERS = (
     KeyReader(("joint_weights",), "objective = 'joint'", _of_objectives("joint")),
     KeyReader(
@@ -78,8 +78,8 @@ READERS = (
     ),
     KeyReader(
         ("label_smoothing", "annotators"),
-        f"objective = 'bradley_terry', 'joint' or {GENERATIVE!r}",
-        _of_objectives(*_COMPARISONS, GENERATIVE),
+        f"objective = 'bradley_terry', 'joint', {GENERATIVE!r} or {IMPLICIT!r}",
+        _of_objectives(*_COMPARISONS, GENERATIVE, IMPLICIT),
     ),
     KeyReader(
         ("centring",),
@@ -91,7 +91,12 @@ READERS = (
         "objective = 'bradley_terry', 'plackett_luce' or 'joint'",
         _of_objectives(*_COMPARISONS, "plackett_luce"),
     ),
-    KeyReader(("generators",), "objective = 'bradley_terry' or 'joint'", _of_objectives(*_COMPARISONS)),
+    KeyReader(("beta",), f"objective = {IMPLICIT!r}", _of_objectives(IMPLICIT)),
+    KeyReader(
+        ("generators",),
+        f"objective = 'bradley_terry', 'joint' or {IMPLICIT!r}",
+        _of_objectives(*_COMPARISONS, IMPLICIT),
+    ),
     KeyReader(
         ("factors", "factor_margin"),
         "'factors' in `generators`",

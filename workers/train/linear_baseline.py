@@ -14,7 +14,7 @@ from workers.models import LoadedModel, ModelScore
 from workers.models.backbones.design_matrix import DesignMatrix, new_design_matrix
 from workers.schema import FeedbackRecord
 from workers.schema.builtin_recipes import searched_recipe
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import IMPLICIT, SINGLE, Recipe
 from workers.schema.recipe_help import Channel
 from workers.schema.records import record_trajectories
 from workers.text import RememberingRenderer, StepTextRenderer
@@ -62,7 +62,7 @@ def linear_scores(
     """
     reading = reading or LinearReading.of(recipe)
     linear = dataclasses.replace(
-        searched_recipe(recipe, "linear"),
+        searched_recipe(_with_linear_objective(recipe), "linear"),
         ensemble=1,
         folds=0,
         generators=(),
@@ -91,6 +91,16 @@ def linear_scores(
         return BaselineScores(held_out, _training_scores(trainer, model, known), folds)
     except RewardError:
         return BaselineScores()
+
+
+def _with_linear_objective(recipe: Recipe) -> Recipe:
+    """The recipe, whose objective a linear model has too: of the same records where its own is for decoders alone."""
+    if recipe.objective != IMPLICIT:
+        return recipe
+    kept = {name: float(name in ("bradley_terry", "outcome")) for name in SINGLE}
+    return dataclasses.replace(
+        recipe, objective="joint", joint_weights=kept, aggregation=Recipe().aggregation
+    )
 
 
 def known_records(

@@ -88,4 +88,9 @@ def test_what_changes_the_estimate() -> None:
     assert four_bits.weights < 0.6 * plain.weights
     whole = estimate_decoder(shape, parse_recipe(values | {"lora_rank": 0}))
     assert whole.weights + whole.training == pytest.approx(18 * shape.weights)
+    head = 4 * shape.vocabulary * shape.hidden
+    implicit = values | {"objective": "implicit_process"}
+    assert estimate_decoder(shape, parse_recipe(implicit)).weights == plain.weights + head
+    both = estimate_decoder(shape, parse_recipe(implicit | {"lora_rank": 0}))
+    assert both.weights == whole.weights + 2 * head + 4 * shape.weights
     assert DecoderShape.read({"n_embd": 32}) is None

@@ -21,6 +21,7 @@ GENERATIVE = f'objective = "generative"\n{DECODER}'
         ("lora_rank = 0", "lora_rank", "backbone = 'decoder'"),
         ("lora_alpha = 8\nlora_rank = 0\n" + DECODER, "lora_alpha", "lora_rank above 0"),
         ('objective = "outcome"\nties = "davidson"', "ties", "objective = 'bradley_terry' or 'joint'"),
+        ("beta = 0.1", "beta", "objective = 'implicit_process'"),
         ('objective = "process"\ncriterion = "tone"', "criterion", "'regression'"),
         ("width = 64\n" + DECODER, "width", "'step-encoder' or 'features'"),
         ('backbone = "features"\nencoder = "bert"', "encoder", "backbone = 'step-encoder' or 'hybrid'"),

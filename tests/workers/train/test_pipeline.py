@@ -27,7 +27,7 @@ from workers.schema import (
     Text,
     Trajectory,
 )
-from workers.schema.recipe import GENERATIVE, OBJECTIVES, fitting, recipe_to_dict
+from workers.schema.recipe import SINGLE, fitting, recipe_to_dict
 from workers.train.limits import TrainingStopped
 from workers.train.pipeline import train
 
@@ -261,12 +261,12 @@ class TestEveryKindOfFeedback:
             )
         }
 
-    # See test_generative.
+    # See test_generative and test_implicit_process.
     @pytest.mark.parametrize(
         ("objective", "backbone"),
         [
-            *((objective, "step-encoder") for objective in OBJECTIVES if objective != GENERATIVE),
-            *((objective, "linear") for objective in OBJECTIVES if objective != GENERATIVE),
+            *((objective, "step-encoder") for objective in (*SINGLE, "joint")),
+            *((objective, "linear") for objective in (*SINGLE, "joint")),
             # Linear has all losses, and hybrid only one channel more.
             pytest.param("joint", "hybrid", marks=pytest.mark.long),
         ],

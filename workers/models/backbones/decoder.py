@@ -1,8 +1,8 @@
 """The `decoder` backbone: any causal language model of transformers without its LM head, over prefix trees."""
 
 import random
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,13 @@ class Decoder(Backbone):
             bias="none",
         )
         self._adapters = [get_peft_model(self.base, config)]
+
+    @contextmanager
+    def without_adapters(self) -> Iterator[None]:
+        """Inside of it the model is what it was before `adapt`."""
+        (adapted,) = self._adapters
+        with adapted.disable_adapter():
+            yield
 
     def merged(self) -> PreTrainedModel:
         """The plain model, adapters added to its weights. They cannot be trained on after it, and are kept in
@@ -309,14 +316,29 @@ def load_base(
     nf4: linear maps in 4 bits (NormalFloat with double quantisation: QLoRA, Dettmers et al. 2023), the rest in `dtype`.
     Raises RewardError without bitsandbytes.
     """
-    options: dict[str, Any] = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
-    if nf4:
-        options |= nf4_options(device, dtype)
-    with transformers_loading():
-        return _with_attention(
-            device,
-            lambda how: AutoModel.from_pretrained(folder, **options, dtype=dtype, attn_implementation=how),
+    options = nf4_options(device, dtype) if nf4 else {}
+    return load_pretrained(AutoModel, folder, device=device, dtype=dtype, **options)[0]
+
+
+def load_pretrained(
+    auto_class: Any, folder: Path, *, device: str, dtype: torch.dtype, **options: Any
+) -> tuple[Any, list[str]]:
+    """A model of local safetensors, and the names of tensors that its files lack; no remote code, no pickles.
+
+    auto_class: of transformers, AutoModel or one of its kind. options: more of its from_pretrained.
+    """
+    options |= {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
+    missing: list[str] = []
+
+    def load(attention: str) -> PreTrainedModel:
+        model, loaded = auto_class.from_pretrained(
+            folder, **options, dtype=dtype, attn_implementation=attention, output_loading_info=True
         )
+        missing[:] = sorted(loaded["missing_keys"])
+        return model
+
+    with transformers_loading():
+        return _with_attention(device, load), missing
 
 
 def empty_base(config: PreTrainedConfig, placement: Placement) -> PreTrainedModel:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workers.schema.parents import DECODER_KINDS
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import IMPLICIT, Recipe
 
 KINDS = (
     "step-encoder",
@@ -42,6 +42,8 @@ def kind_module(kind: str) -> Any:
 
 def recipe_kind(recipe: Recipe) -> str:
     """The kind that a recipe trains: of a decoder whose folder holds an imported model, that model's."""
+    if recipe.objective == IMPLICIT:
+        return "implicit-process"
     if recipe.backbone != "decoder":
         return recipe.backbone
     path = Path(recipe.decoder) / "touchstone.json"

@@ -1,24 +1,31 @@
 """A policy and its reference model as one artifact: each a causal language model, with one tokenizer."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import safe_open
-from torch import nn
+from safetensors.torch import save_file
+from torch import Tensor, nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig
 
 from workers.errors import RewardError
 from workers.models.backbones.base import Placement
-from workers.models.backbones.decoder import empty_base, text_config
-from workers.models.backbones.implicit_process import ImplicitProcess
-from workers.models.backbones.language_decoder import LanguageDecoder
-from workers.models.files import WEIGHTS
+from workers.models.backbones.decoder import decoder_folder, empty_base, text_config
+from workers.models.backbones.frozen_weights import frozen_dtype
+from workers.models.backbones.implicit_process import ImplicitProcess, TrainedPolicy
+from workers.models.backbones.language_decoder import LanguageDecoder, load_language_model, policy_decoder
+from workers.models.files import WEIGHTS, tensors
 from workers.models.heads import Heads, HeadsConfig
+from workers.models.kinds import Names
+from workers.schema.recipe import Recipe
 from workers.text import AgentSpanRenderer
 
 KIND = "implicit-process"
 REFERENCE_WEIGHTS, REFERENCE_CONFIG = "reference.safetensors", "reference_config.json"
+STEP_RULE = "the tokens of the agent step: from where it was to be written to the mark that ends its message"
 _LM_HEAD = "lm_head."
 
 
@@ -38,6 +45,87 @@ class StateHeads(Heads):
         self.config = config
         self.label = None
         self.criterion = None
+
+
+def renderer(recipe: Recipe, examples: Any = ()) -> AgentSpanRenderer:
+    return span_renderer(decoder_folder(recipe.decoder), recipe.max_tokens)
+
+
+def build(recipe: Recipe, examples: Any, like: Any, device: str, names: Names) -> TrainedPolicy:
+    """Raises RewardError where the decoder is no causal language model."""
+    folder, reads, dtype = decoder_folder(recipe.decoder), renderer(recipe), frozen_dtype(recipe, device)
+    causal = load_language_model(folder, device=device, dtype=dtype)
+    policy = policy_decoder(causal, reads)
+    policy.require_exact()
+    load_reference = partial(_frozen_decoder, folder, reads, device, dtype)
+    if recipe.gradient_checkpointing:
+        base = policy.base  # transformers renames it
+        enable = getattr(base, "activation_checkpointing_enable", base.gradient_checkpointing_enable)
+        enable({"use_reentrant": False})
+    if recipe.lora_rank:
+        policy.adapt(recipe.lora_rank, recipe.lora_alpha)
+        return TrainedPolicy(policy, None, beta=recipe.beta, load_reference=load_reference)
+    return TrainedPolicy(policy, load_reference(), beta=recipe.beta, load_reference=load_reference)
+
+
+def _frozen_decoder(
+    folder: Path, reads: AgentSpanRenderer, device: str, dtype: torch.dtype
+) -> LanguageDecoder:
+    causal = load_language_model(folder, device=device, dtype=dtype)
+    head = causal.lm_head
+    bias = None if head.bias is None else head.bias.detach().float()
+    decoder = LanguageDecoder(causal.base_model, reads, head.weight.detach().float(), bias)
+    return decoder.eval().requires_grad_(False)
+
+
+def heads(recipe: Recipe, width: int, names: Names) -> StateHeadsConfig:
+    return StateHeadsConfig(width=width, ensemble=1, inner=0)
+
+
+def save(backbone: TrainedPolicy, heads: Heads, folder: Path, recipe: Recipe) -> dict[str, Any]:
+    """As an imported one, so that both are loaded, scored and exported alike."""
+    reference = load_language_model(
+        decoder_folder(recipe.decoder), device="cpu", dtype=backbone.policy.base.dtype
+    )
+    is_tied = reference.lm_head.weight is reference.get_input_embeddings().weight
+    architecture = reference.config.model_type
+    head = {} if is_tied else _head_tensors(reference.lm_head.weight, reference.lm_head.bias)
+    _save_causal(reference.base_model, head, folder / REFERENCE_WEIGHTS)
+    (folder / "config.json").rename(folder / REFERENCE_CONFIG)
+    del reference
+    base, policy = backbone.policy.merged(), backbone.policy
+    head = {} if is_tied else _head_tensors(policy.weight, policy.bias)
+    _save_causal(base, head, folder / WEIGHTS)
+    tokenizer = backbone.renderer.tokenizer
+    tokenizer.chat_template = backbone.renderer.template
+    tokenizer.save_pretrained(folder)
+    return {
+        "backbone": {
+            "kind": KIND,
+            "architecture": architecture,
+            "beta": recipe.beta,
+            "reference": decoder_folder(recipe.decoder).name,
+            "lora_rank": recipe.lora_rank,
+        },
+        "heads": {"ensemble": 1},
+        "text": {"max_tokens": recipe.max_tokens, "speakers": False},
+        "step_rule": STEP_RULE,
+    }
+
+
+def _save_causal(base: Any, head: dict[str, Tensor], path: Path) -> None:
+    """The tensors named as transformers' causal model names them, and next to them its config.json."""
+    prefix = f"{base.base_model_prefix}."
+    weights = {prefix + name: tensor for name, tensor in tensors(base).items()}
+    weights |= {name: tensor.to(base.dtype) for name, tensor in head.items()}
+    save_file(weights, path, metadata={"format": "pt"})
+    base.config.dtype = base.dtype
+    base.config.save_pretrained(path.parent)
+
+
+def _head_tensors(weight: Tensor, bias: Tensor | None) -> dict[str, Tensor]:
+    found = {"weight": weight} | ({} if bias is None else {"bias": bias})
+    return {_LM_HEAD + name: tensor.detach().cpu().contiguous() for name, tensor in found.items()}
 
 
 def load(
