@@ -45,6 +45,7 @@ NAMES = (
         "principles",
         "conditions",
         "length_control",
+        "agents",
         "monitors",
         "releases",
         "interval_coverage",

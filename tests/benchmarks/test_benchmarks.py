@@ -391,6 +391,13 @@ def test_a_change_of_revision_loses_no_request(db: None) -> None:
 
 
 @pytest.mark.slow
+def test_agents() -> None:
+    found = run_quick("agents")["linear"]
+    assert found["preferences"]["mean"] == 100 and found["pairs"]["mean"] > 50
+    assert found["agents"]["mean"] > 0.6
+
+
+@pytest.mark.slow
 def test_conditions() -> None:
     """A principle that training never had is followed, its opposite too, and a reference tells right from wrong."""
     found = run_quick("conditions")

@@ -29,7 +29,7 @@ def trajectory_dpo_loss(chosen: Tensor, rejected: Tensor, reliability: Tensor, s
     return preference_loss(chosen, rejected, zero, reliability, zero, smoothing)
 
 
-class ImplicitProcess(Objective):
+class ImplicitProcessObjective(Objective):
     """Strict preferences and outcomes, each record as much as its weight. The reliability of an annotator is that in
     the record (`annotators = "given"`), and at least one half, as in `BradleyTerry`."""
 
@@ -105,4 +105,4 @@ def _sign(record: Any) -> float:
     return 1.0 if is_first else -1.0
 
 
-OBJECTIVE = ImplicitProcess
+OBJECTIVE = ImplicitProcessObjective

@@ -327,6 +327,12 @@ def _check_conditions(recipe: Recipe) -> None:
             "the objective 'generative' is asked in words; give it principles = true in place of `conditioned`.",
             pointer="/conditioned",
         )
+    if "same_agent" in recipe.generators and "reference" not in recipe.conditioned:
+        raise RewardError(
+            "the generator 'same_agent' shows a reference trajectory, which this model would not read; set "
+            "conditioned = ['reference'], or leave it out.",
+            pointer="/generators",
+        )
     if "principle" in recipe.conditioned and recipe.criterion is not None:
         raise RewardError(
             f"a model that reads principles learns from feedback by every criterion, criterion = {recipe.criterion!r} "

@@ -6,6 +6,7 @@ Generator = Literal[
     "outcome",
     "correction",
     "factors",
+    "same_agent",
     "swap",
     "drop",
     "repeat",

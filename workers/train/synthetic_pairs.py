@@ -1,5 +1,5 @@
-"""Comparisons made where people are scarce: from outcomes, from corrections of steps, from good trajectories spoilt on
-purpose, and those that a model gets most wrong.
+"""Comparisons made where people are scarce: from outcomes, from corrections of steps, from the names of agents, from
+good trajectories spoilt on purpose, and those that a model gets most wrong.
 
 Every one is marked: its origin is `simulated`, its annotator `generator:NAME`, its weight the recipe's. They are made
 of the training split only, and never measured on.
@@ -28,6 +28,7 @@ from workers.schema import (
 )
 from workers.schema.recipe import Recipe
 from workers.train.ranked_factors import ranked_pairs
+from workers.train.same_agent import same_agent_pairs
 
 CORRUPTIONS = ("swap", "drop", "repeat", "wrong_argument", "wrong_tool")
 _TRIES = 8
@@ -49,6 +50,9 @@ def generate(records: Sequence[FeedbackRecord], recipe: Recipe, *, seed: int) ->
         elif name == "factors":
             pairs = ranked_pairs(records, recipe, seed=seed)
             made += [_synthetic_pair("factors", better, worse, recipe) for better, worse in pairs]
+        elif name == "same_agent":
+            pairs = same_agent_pairs(records, recipe, seed=seed)
+            made += [_synthetic_pair("same_agent", better, worse, recipe) for better, worse in pairs]
         elif name in CORRUPTIONS:
             made += _corrupted(name, known, recipe, seed)
     return made

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from workers.objectives import collect
-from workers.objectives.implicit_process import ImplicitProcess, trajectory_dpo_loss
+from workers.objectives.implicit_process import ImplicitProcessObjective, trajectory_dpo_loss
 from workers.schema import OutcomeRecord, Part, PreferenceRecord, Step, Task, Trajectory
 from workers.text import StepTextRenderer
 
@@ -28,7 +28,7 @@ def log_sigmoid(value: float) -> float:
 
 def losses(batch, recipe, records, values) -> list[float]:
     made = batch("implicit_process", records, values, aggregation="sum")
-    return ImplicitProcess(recipe, made.examples)(made).squeeze(1).tolist()
+    return ImplicitProcessObjective(recipe, made.examples)(made).squeeze(1).tolist()
 
 
 def test_preferences_and_outcomes_in_one_batch(batch, recipe) -> None:
@@ -74,7 +74,7 @@ def test_a_batch_passes_gradients_to_the_rewards_of_both_sides(batch, recipe) ->
         [[0.0, 0.5], [0.0, 0.0], [0.0, 1.0]],
         aggregation="sum",
     )
-    ImplicitProcess(recipe(), made.examples)(made).sum().backward()
+    ImplicitProcessObjective(recipe(), made.examples)(made).sum().backward()
     slope = made.outputs.values.flat.grad.squeeze(1)[[1, 3, 5]].tolist()
     s = 1 / (1 + math.exp(-0.5))
     assert slope == pytest.approx([s, -s, 1 / (1 + math.exp(-1))], abs=1e-12)
@@ -84,7 +84,7 @@ def test_validation_measures_both(batch, recipe) -> None:
     records = [preference("a"), preference("b"), outcome(success=False)]
     values = [[0.0, 1.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
     made = batch("implicit_process", records, values, aggregation="sum")
-    found = ImplicitProcess(recipe(label_smoothing=0.2), made.examples).validation_metrics(made)
+    found = ImplicitProcessObjective(recipe(label_smoothing=0.2), made.examples).validation_metrics(made)
     assert found["accuracy"].tolist() == [1.0, 0.0, 0.5]
     wanted = [-log_sigmoid(1.0), -log_sigmoid(-1.0), math.log(2)]
     assert found["loss"].tolist() == pytest.approx(wanted, abs=1e-12)
@@ -96,5 +96,5 @@ def test_what_is_left_out_and_what_teaches_nothing(recipe) -> None:
     found = collect([*records, outcome(success=True)], StepTextRenderer(), chosen)
     assert found.skipped == {"without a criterion": 1, "that name no better trajectory": 1}
     assert len(found) == 2
-    assert ImplicitProcess.validate_dataset(found.items) is None
-    assert "all 1 trajectories succeeded" in ImplicitProcess.validate_dataset(found.items[1:])
+    assert ImplicitProcessObjective.validate_dataset(found.items) is None
+    assert "all 1 trajectories succeeded" in ImplicitProcessObjective.validate_dataset(found.items[1:])
