@@ -54,6 +54,12 @@ def trace(folder: Path) -> dict[str, Any]:
     config, recipe = read_run_config(folder)
     device = str(choose_device(config.device))
     parent = Parent(folder / "parent", load(folder / "parent" / "model"))
+    if parent.loaded.model.reward_from == "state":
+        raise RewardError(
+            "the reward of this model is read off what two language models find likely, and not off a head, so its "
+            "feedback cannot be traced; trace a model of another objective.",
+            pointer="/parent",
+        )
     recipe = parent.recipe(recipe)
     if recipe.backbone not in CONVEX:
         recipe = replace(recipe, heads_only=True)  # the backbone is frozen, and computed once

@@ -9,6 +9,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
 
 from tests.workers.decoders import configs, save_decoder, tokenizer
 from workers.errors import RewardError
+from workers.influence.record_influence import trace
 from workers.models import load, renderer_of
 from workers.models.build import build
 from workers.models.exporting import ExportOptions, export
@@ -270,6 +271,14 @@ class TestWhatIsRefused:
         config.save_pretrained(headless)
         with pytest.raises(RewardError, match=r"lm_head\.weight missing in its files"):
             build(replace(recipe, decoder=str(headless)))
+
+    def test_tracing_its_feedback(self, run_directory, recipe, preferences, without_linear_baseline) -> None:
+        folder = run_directory(replace(recipe, epochs=1))
+        train(folder)
+        (folder / "parent").mkdir()
+        (folder / "model").rename(folder / "parent" / "model")
+        with pytest.raises(RewardError, match="not off a head, so its feedback cannot be traced"):
+            trace(folder)
 
     def test_a_parent(self, run_directory, recipe, preferences, tmp_path) -> None:
         first = run_directory(replace(recipe, epochs=1))
