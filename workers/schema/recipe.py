@@ -22,8 +22,9 @@ NonNegative = Annotated[float, Meta(ge=0, le=1000)]
 # Of kinds of their own, and no part of `joint`: a language model that writes, and one that is read as a policy.
 GENERATIVE, IMPLICIT = "generative", "implicit_process"
 # One file each; their names are enough here, where torch must not be loaded. `joint` has all of them.
+_PARTS = ("length_effect",)  # of objectives, in files next to them
 _FILES = (path.stem for path in (Path(__file__).parents[1] / "objectives").glob("[a-z]*.py"))
-SINGLE = tuple(sorted(name for name in _FILES if name not in (GENERATIVE, IMPLICIT)))
+SINGLE = tuple(sorted(name for name in _FILES if name not in (GENERATIVE, IMPLICIT, *_PARTS)))
 OBJECTIVES = (*SINGLE, GENERATIVE, IMPLICIT, "joint")
 Positive = Annotated[float, Meta(gt=0, le=1000)]
 CONVEX = ("linear", "hybrid")  # backbones that are fitted whole, with no weights to start from
