@@ -54,6 +54,8 @@ PARTS = ("objectives", "credit", "annotators", "adversary")
 CREDIT: dict[str, tuple[dict[str, Any], bool]] = {
     "progress": ({"objective": "progress"}, True),
     "progress, verifier": ({"objective": "progress"}, False),
+    "td": ({"objective": "td"}, True),
+    "td, verifier": ({"objective": "td"}, False),
     "bradley_terry, sum": ({"objective": "bradley_terry", "aggregation": "sum"}, False),
     "bradley_terry, value": ({"objective": "bradley_terry"}, False),
     "process": ({"objective": "process"}, False),

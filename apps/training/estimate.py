@@ -49,6 +49,7 @@ _READS = {
     "ordinal": ("rating", "rubric"),
     "outcome": ("outcome",),
     "progress": ("outcome",),
+    "td": ("outcome",),
     "process": ("step",),
     IMPLICIT: ("pairwise", "outcome"),
 }

@@ -32,10 +32,11 @@ FEEDBACK_KEYS = (
         "negate",
         "hindsight",
     ),
+    *("discount", "expectile"),
     *("generators", "factors", "factor_margin", "generated_per_trajectory", "generated_weight"),
 )
 _ENCODER_KEYS = ("encoder", "encoder_prompt", "chunk_tokens")
-_STEP_ENCODER_KEYS = (*_ENCODER_KEYS, "max_tokens", "centring")
+_STEP_ENCODER_KEYS = (*_ENCODER_KEYS, "max_tokens", "centring", "td_lambda")
 _TRAINED_KEYS = ("encoder_learning_rate", "encoder_layer_decay", "gradient_checkpointing")
 
 
@@ -54,7 +55,7 @@ SEARCH_CANDIDATES: dict[Searched, SearchCandidate] = {
     "unfrozen": SearchCandidate(UNFROZEN, (*_STEP_ENCODER_KEYS, *_TRAINED_KEYS)),
     "lora": SearchCandidate(
         {"backbone": "decoder"},
-        ("decoder", "lora_rank", "lora_alpha", "gradient_checkpointing", "centring"),
+        ("decoder", "lora_rank", "lora_alpha", "gradient_checkpointing", "centring", "td_lambda"),
     ),
 }
 
@@ -79,7 +80,7 @@ def builtin_recipes() -> dict[str, Recipe]:
         "bradley-terry-unfrozen": parse_recipe(UNFROZEN),
         **{
             f"{name.replace('_', '-')}-linear": parse_recipe({"objective": name, "backbone": "linear"})
-            for name in ("bradley_terry", "outcome", "process", "regression", "joint")
+            for name in ("bradley_terry", "outcome", "process", "regression", "td", "joint")
         },
         "bradley-terry-hybrid": parse_recipe({"backbone": "hybrid"}),
         **{

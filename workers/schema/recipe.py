@@ -40,6 +40,9 @@ class Recipe:
     criteria_weights: dict[str, float] = field(default_factory=dict)
     conditioned: tuple[Condition, ...] = ()
     hindsight: Annotated[int, Meta(ge=0, le=100)] = 0
+    td_lambda: Annotated[float, Meta(ge=0, le=1)] = 0.95
+    discount: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    expectile: Annotated[float, Meta(gt=0, lt=1)] = 0.5
 
     backbone: Literal["step-encoder", "decoder", "features", "linear", "hybrid"] = "step-encoder"
     encoder: Annotated[str, Meta(min_length=1)] = "embedded"
@@ -115,6 +118,11 @@ class Recipe:
     reinforce_kl: NonNegative = 0.01
     reinforce_consistency: NonNegative = 0.5
     reinforce_singles: bool = True
+
+    @property
+    def learns_values(self) -> bool:
+        """Whether `td` is among its objectives."""
+        return self.objective == "td" or (self.objective == "joint" and self.joint_weights.get("td", 0) > 0)
 
     @property
     def shares_encoder(self) -> bool:
@@ -259,6 +267,7 @@ def _check(recipe: Recipe) -> None:
             pointer="/decoder",
         )
     _check_base_weights(recipe)
+    _check_values(recipe)
     if recipe.principles and recipe.objective != GENERATIVE:
         raise RewardError(
             f"principles = true means nothing to the objective {recipe.objective!r}; only 'generative' reads them.",
@@ -314,6 +323,21 @@ def _check(recipe: Recipe) -> None:
     if recipe.folds == 1:
         raise RewardError(
             "folds = 1 leaves nothing to train on; use 0 (none) or at least 2.", pointer="/folds"
+        )
+
+
+def _check_values(recipe: Recipe) -> None:
+    if recipe.learns_values and recipe.aggregation != "value":
+        raise RewardError(
+            f"the objective 'td' learns the value after each step, so aggregation = {recipe.aggregation!r} means "
+            "nothing to it; use 'value'.",
+            pointer="/aggregation",
+        )
+    if recipe.learns_values and recipe.hindsight:
+        raise RewardError(
+            "the objective 'td' reads the rewards of steps, which belong to the goal that was asked for, so hindsight "
+            "cannot be combined with it; leave it out.",
+            pointer="/hindsight",
         )
 
 

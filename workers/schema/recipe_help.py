@@ -49,6 +49,11 @@ PURPOSES: dict[str, str] = {
     "data in training, from the request in serving; 'principle' also reads the criteria of comparisons and scores",
     "hindsight": "of a model that reads goals: how many goals that a trajectory `reached`, by its metadata, are learnt "
     "from as successes, and as many that only others reached as failures",
+    "td_lambda": "of 'td': what a value is learnt from: 1 is the return alone, 0 the next value alone; linear models "
+    "have 1",
+    "discount": "of 'td': what a reward one step later is multiplied by; below 1, sooner is better",
+    "expectile": "of 'td': 0.5 learns what the agents reach on average, towards 1 what the best of their continuations "
+    "reach",
     "backbone": "what reads the trajectories: 'step-encoder', 'linear' (n-grams and structure) or 'hybrid' (these and "
     "embeddings of steps) anywhere, 'decoder' on a GPU, 'features' for numbers",
     "encoder": "'embedded' (MiniLM, comes with the installation), or a text encoder by its name: of "
@@ -140,10 +145,13 @@ PURPOSES: dict[str, str] = {
 REASONS: dict[str, str] = {
     "objective": "comparisons are what people give most of",
     "criterion": "the overall judgement is what most campaigns ask for",
-    "joint_weights": "every kind of feedback counts; only 'progress' is left out, which reads what 'outcome' reads",
+    "joint_weights": "every kind of feedback counts; 'progress' and 'td' are left out, which read what 'outcome' reads",
     "criteria_weights": "a rubric says it; what no rubric says is not guessed",
     "conditioned": "most feedback is about what the trajectory itself says",
     "hindsight": "needs data that tells what was reached",
+    "td_lambda": "nearly the return, with less of its noise; lower values ranked credit worse in the sample world",
+    "discount": "a trajectory is worth what it reaches, however long it takes",
+    "expectile": "the mean is what step rewards are differences of",
     "backbone": "trains in seconds on any machine",
     "encoder": "needs no download",
     "encoder_prompt": "most encoders were trained without one; those that need one name it in their files",

@@ -40,6 +40,16 @@ READERS = (
         ("criterion",), f"objective = {' or '.join(map(repr, _BY_CRITERION))}", _of_objectives(*_BY_CRITERION)
     ),
     KeyReader(
+        ("discount", "expectile"),
+        "objective = 'td', or 'joint' with a weight of td",
+        lambda recipe: recipe.learns_values,
+    ),
+    KeyReader(
+        ("td_lambda",),
+        "objective = 'td', or 'joint' with a weight of td, and another backbone than 'linear' and 'hybrid'",
+        lambda recipe: recipe.learns_values and recipe.backbone not in CONVEX,
+    ),
+    KeyReader(
         ("encoder", "encoder_prompt", "chunk_tokens"),
         "backbone = 'step-encoder' or 'hybrid'",
         _of_backbones("step-encoder", "hybrid"),

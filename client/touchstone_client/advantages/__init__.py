@@ -191,7 +191,7 @@ def _check_steps(groups: Sequence[Sequence[Rollout]], estimator: str, allowed: b
         raise UncalibratedSteps(
             f"{estimator} needs step rewards, and those of this model are not calibrated: it learnt from comparisons "
             "or rankings of whole trajectories (aggregation value). Use grpo or rloo, or a model of step labels or "
-            "outcomes (process, progress); uncalibrated_steps = true uses them as they are"
+            "outcomes (process, progress, td); uncalibrated_steps = true uses them as they are"
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from workers.engine.rules.agent_text import agent_steps
 from workers.errors import RewardError
 from workers.schema import ScoreInput, Trajectory
+from workers.schema.logged_rewards import logged_rewards
 from workers.schema.model_score import ModelScore
 from workers.schema.step_parts import BySpeaker, Logged
 
@@ -54,17 +55,12 @@ def step_rewards(item: ScoreInput) -> list[float]:
                 pointer="/metadata/step_rewards",
             )
         return [float(reward) for reward in given]
-    if not isinstance(content, Trajectory) or all(step.reward is None for step in content.steps):
+    logged = logged_rewards(content) if isinstance(content, Trajectory) else None
+    if logged is None:
         raise RewardError(
             f"this endpoint replays step rewards, and the item has none; {_HINT}", pointer="/metadata"
         )
-    rewards: list[float] = []
-    for step in content.steps:
-        if step.source == "agent":
-            rewards.append(step.reward or 0.0)
-        elif rewards:
-            rewards[-1] += step.reward or 0.0
-    return rewards
+    return logged
 
 
 def _is_number(value: object) -> bool:
