@@ -63,7 +63,7 @@ def endpoint_score(client: RewardClient) -> Scorer[str, Moves]:
     return Scorer(client, lambda name, moves: {"messages": play(TASKS[name], moves).messages})
 
 
-def _plan(dice: random.Random, start: Moves = ()) -> Moves:
+def random_plan(dice: random.Random, start: Moves = ()) -> Moves:
     """A random plan that begins with `start`, a reply at its end: as the untrained policy writes them."""
     if start and start[-1] in REPLIES:
         return start
@@ -71,7 +71,7 @@ def _plan(dice: random.Random, start: Moves = ()) -> Moves:
     return (*start, *(dice.choice(_OTHERS) for _ in range(count)), dice.choice(REPLIES))
 
 
-def _next(moves: Moves) -> tuple[str, ...]:
+def next_moves(moves: Moves) -> tuple[str, ...]:
     if moves and moves[-1] in REPLIES:
         return ()
     return MOVES if len(moves) < _BEFORE else REPLIES
@@ -95,16 +95,16 @@ def _revised(plan: Scored[Moves], dice: random.Random) -> Moves:
 
 
 def _tree(dice: random.Random, **options: float) -> Search[Moves]:
-    return TreeSearch(_next, lambda moves: _plan(dice, moves), dice=dice, **options)
+    return TreeSearch(next_moves, lambda moves: random_plan(dice, moves), dice=dice, **options)
 
 
 METHODS: Mapping[str, Callable[[random.Random], Search[Moves]]] = {
-    "best of n": lambda dice: BestOfN(lambda: _plan(dice)),
-    DIVIDED: lambda dice: BestOfN(lambda: _plan(dice)),
+    "best of n": lambda dice: BestOfN(lambda: random_plan(dice)),
+    DIVIDED: lambda dice: BestOfN(lambda: random_plan(dice)),
     "refinement": lambda dice: Refinement(
-        lambda: _plan(dice), lambda plan: _revised(plan, dice), fresh=_FRESH, dice=dice
+        lambda: random_plan(dice), lambda plan: _revised(plan, dice), fresh=_FRESH, dice=dice
     ),
-    "beam": lambda dice: BeamSearch(_next, width=2, branch=4, dice=dice),
+    "beam": lambda dice: BeamSearch(next_moves, width=2, branch=4, dice=dice),
     "tree": _tree,
     "tree, step values": lambda dice: _tree(dice, step_share=0.5),
 }
