@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+from apps.annotation.corrections import loaded_corrections
 from apps.annotation.feedback.records import newest_revision
 from apps.annotation.models import Annotation, Comment, Origin, StepLabelSet
 from apps.trajectories.notes import Note
+from workers.schema.step_corrections import correction_text
 
 _ANNOTATOR = "annotation__assignment__annotator"
 
@@ -21,6 +23,7 @@ def notes(trajectory_id: int, agent_steps: list[int]) -> Iterator[Note]:
     ):
         author = _annotator_name(label_set.annotation)
         labels = {int(step): label for step, label in label_set.labels.items()}
+        corrections = loaded_corrections(label_set.corrections)
         if label_set.has_first_error and label_set.first_error is not None:
             labels[label_set.first_error] = "bad"
         elif label_set.has_first_error:
@@ -29,8 +32,7 @@ def notes(trajectory_id: int, agent_steps: list[int]) -> Iterator[Note]:
             if step < len(agent_steps):
                 is_first = label_set.has_first_error and step == label_set.first_error
                 text = "first error" if is_first else label
-                correction = label_set.corrections.get(str(step))
-                text += f"; better: {correction}" if correction else ""
+                text += f"; better: {correction_text(corrections[step])}" if step in corrections else ""
                 yield Note(author, text, agent_steps[step], agent_steps[step])
 
 

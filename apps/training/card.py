@@ -127,6 +127,7 @@ def _data(model: RewardModel, report: dict[str, Any] | None) -> dict[str, Any]:
         if len(weights) > 1
         else None,
         "Generated comparisons": ", ".join(f"{count} by {name}" for name, count in made) or None,
+        "Step pairs of corrections": (trained.get("corrections") or {}).get("pairs"),
         "Fine-tuned from": str(model.parent) if model.parent else None,
         "Recipe": f"{run.recipe_name}, seed {run.seed}" if run else None,
     }

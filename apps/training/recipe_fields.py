@@ -12,7 +12,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Objective and feedback": (
         *("objective", "criterion", "joint_weights", "criteria_weights", "conditioned", "hindsight"),
         *("td_lambda", "discount", "expectile"),
-        *("annotators", "ties"),
+        *("annotators", "ties", "correction_weight"),
         *("margins", "strength_weights", "label_smoothing", "length_control", "centring", "beta"),
     ),
     "Model": (

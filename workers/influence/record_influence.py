@@ -67,7 +67,8 @@ def trace(folder: Path) -> dict[str, Any]:
     synthetic = generate(stored, recipe, seed=config.seed)
     records = training_records(stored, negate=recipe.negate, hindsight=recipe.hindsight, seed=config.seed)
     first = [trajectory for record in stored[:1] for trajectory in record_trajectories(record)]
-    examples = collect([*records, *synthetic], renderer_of(recipe, first), recipe)
+    renderer = renderer_of(recipe, first)
+    examples = collect([*records, *synthetic], renderer, recipe, with_corrections=True)
     if not len(examples):
         raise RewardError(
             "the training split has no feedback records that this model learns from.", pointer="/snapshot"
@@ -90,12 +91,12 @@ def trace(folder: Path) -> dict[str, Any]:
     by_record: dict[int, float] = defaultdict(float)
     place = {id(record): index for index, record in enumerate(records[: len(stored)])}
     for example, by in zip(examples.items, moved.tolist(), strict=True):
-        if (index := place.get(id(example.record))) is not None:
+        if (index := place.get(id(example.source or example.record))) is not None:
             by_record[index] += by / scale["std"]
     result = {
         "reward": (raw - scale["median"]) / scale["std"],
         "records": len(by_record),
-        "generated": sum(id(example.record) not in place for example in examples.items),
+        "generated": sum(id(example.source or example.record) not in place for example in examples.items),
         "moved": [{"record": index, "by": by} for index, by in _most(by_record)],
     }
     write_json(folder / "result.json", result)

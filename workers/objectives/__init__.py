@@ -5,7 +5,7 @@ A file is found by its name, which is the name in recipes. It has pure loss func
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar, TypeVar
@@ -31,6 +31,7 @@ from workers.schema import (
 )
 from workers.schema.recipe import SINGLE, Recipe
 from workers.schema.records import record_trajectories
+from workers.schema.step_corrections import step_pairs
 from workers.text import Rendered, Renderer
 
 Constant = TypeVar("Constant")
@@ -44,18 +45,21 @@ _RECORD_NAMES: dict[type, str] = {
     CommentRecord: "comments",
     CategoryRecord: "categories",
 }
+UNREAD_CORRECTION = "that read the same as the step"
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
     """A feedback record and the objective that learns from it.
 
-    trajectory_indices: of the record's trajectories, in `Examples.rendered`.
+    trajectory_indices: of the record's trajectories, in `Examples.rendered`. source: of a step pair, the step labels
+    whose correction it was made of.
     """
 
     objective: str
     record: FeedbackRecord
     trajectory_indices: tuple[int, ...]
+    source: FeedbackRecord | None = None
 
     @property
     def task(self) -> str:
@@ -86,15 +90,30 @@ class Examples:
     """What can be learnt from some feedback records.
 
     rendered: distinct trajectories. criteria: by name, {text, scale}. skipped: number of records left out, by reason.
+    skipped_corrections: the same of corrections of steps, where the recipe learns from them.
     """
 
     items: list[Example] = field(default_factory=list)
     rendered: list[Any] = field(default_factory=list)
     criteria: dict[str, dict[str, Any]] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
+    skipped_corrections: dict[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @property
+    def corrections(self) -> dict[str, Any]:
+        """For reports: how many step pairs there are, and of how many corrections there is none, by reason."""
+        pairs = sum(example.source is not None for example in self.items)
+        return {"pairs": pairs, "skipped": self.skipped_corrections}
+
+    def left_out_messages(self) -> Iterator[str]:
+        """For the log of a training."""
+        for reason, count in self.skipped.items():
+            yield f"left out of training: {count} records {reason}"
+        for reason, count in self.skipped_corrections.items():
+            yield f"left out of training: {count} corrections {reason}"
 
     def by_objective(self, name: str) -> list[Example]:
         return [example for example in self.items if example.objective == name]
@@ -217,8 +236,18 @@ def components(recipe: Recipe) -> dict[str, float]:
     return {name: weight for name, weight in known.items() if weight > 0}
 
 
-def collect(records: Iterable[FeedbackRecord], renderer: Renderer, recipe: Recipe) -> Examples:
-    """What the recipe's objectives learn from; distinct trajectories are rendered once."""
+def learns_from_corrections(recipe: Recipe) -> bool:
+    """Whether corrections of steps become step pairs, which `process` learns from."""
+    return recipe.correction_weight > 0 and "process" in components(recipe)
+
+
+def collect(
+    records: Sequence[FeedbackRecord], renderer: Renderer, recipe: Recipe, *, with_corrections: bool = False
+) -> Examples:
+    """What the recipe's objectives learn from; distinct trajectories are rendered once.
+
+    with_corrections: also step pairs of corrections, where the recipe learns from them; of training data alone.
+    """
     examples, index_by_hash, index_by_key = Examples(), dict[str, int](), dict[bytes, int]()
     objectives = [objective_class(name) for name in components(recipe)]
 
@@ -255,12 +284,21 @@ def collect(records: Iterable[FeedbackRecord], renderer: Renderer, recipe: Recip
                     _note_criterion(record, recipe, examples.criteria)
             if reason is not None:
                 examples.skipped[reason] = examples.skipped.get(reason, 0) + 1
+    if with_corrections and learns_from_corrections(recipe):
+        found = step_pairs(records, weight=recipe.correction_weight)
+        for pair in found.pairs:
+            indices = tuple(map(trajectory_index, record_trajectories(pair.comparison)))
+            if indices[0] == indices[1]:
+                found.skipped[UNREAD_CORRECTION] += 1
+            else:
+                examples.items.append(Example("process", pair.comparison, indices, pair.source))
+        examples.skipped_corrections = dict(found.skipped)
     return examples
 
 
-def collect_training(records: Iterable[FeedbackRecord], renderer: Renderer, recipe: Recipe) -> Examples:
-    """The same. Raises RewardError where nothing can be learnt from them."""
-    examples = collect(records, renderer, recipe)
+def collect_training(records: Sequence[FeedbackRecord], renderer: Renderer, recipe: Recipe) -> Examples:
+    """The same, with corrections. Raises RewardError where nothing can be learnt from them."""
+    examples = collect(records, renderer, recipe, with_corrections=True)
     if len(examples) < 2:
         raise RewardError(
             f"the training split has {len(examples)} usable feedback records{left_out(examples.skipped)}: "

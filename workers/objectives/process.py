@@ -1,4 +1,7 @@
-"""Labels of steps: the process reward model. What no one labelled is masked, not guessed."""
+"""Labels of steps: the process reward model. What no one labelled is masked, not guessed.
+
+With `correction_weight`, also step pairs: the step that an annotator wrote in place of one, against that one.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from workers.objectives import Example, Objective, ObjectiveBatch
-from workers.schema import StepLabel, StepLabelRecord
+from workers.schema import PreferenceRecord, StepLabel, StepLabelRecord
 from workers.schema.recipe import Recipe
 
 UNKNOWN = -100  # of torch's cross entropy; never a class
@@ -29,6 +32,15 @@ def label_loss(logits: Tensor, labels: Tensor, owners: Tensor, count: int) -> Te
     known = torch.zeros_like(losses[:, 0]).masked_fill(labels != UNKNOWN, 1.0)
     total = losses.new_zeros(count, heads).index_add(0, owners, losses)
     return total / known.new_zeros(count).index_add(0, owners, known).clamp(min=1).unsqueeze(1)
+
+
+def step_pair_loss(corrected: Tensor, original: Tensor) -> Tensor:
+    """-log s(d), d the difference of the values of two steps after the same beginning, elementwise.
+
+    corrected, original: log P(good) - log P(bad), the value of which the reward is made. Bradley & Terry (1952), of
+    single steps as in Step-DPO (arXiv 2406.18629), eq. 3, with the value in place of the policy's implicit reward.
+    """
+    return functional.softplus(original - corrected)
 
 
 def known_labels(record: StepLabelRecord, steps: int) -> list[StepLabel | None]:
@@ -63,8 +75,8 @@ class Process(Objective):
     def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
         known = {
             label
-            for example in examples
-            for label in known_labels(_record(example), len(_record(example).trajectory.agent_steps))
+            for record in _labelled(examples)
+            for label in known_labels(record, len(record.trajectory.agent_steps))
             if label is not None
         }
         if len(known) > 1:
@@ -74,7 +86,7 @@ class Process(Objective):
     @classmethod
     def labels(cls, examples: Sequence[Example]) -> tuple[str, ...]:
         """neutral only where someone said it."""
-        said = {label for example in examples for label in _record(example).labels.values()}
+        said = {label for record in _labelled(examples) for label in record.labels.values()}
         return ("good", "neutral", "bad") if "neutral" in said else ("good", "bad")
 
     def use_labels(self, labels: tuple[str, ...]) -> None:
@@ -82,7 +94,14 @@ class Process(Objective):
 
     def forward(self, batch: ObjectiveBatch) -> Tensor:
         steps = self._steps(batch)
-        return label_loss(self._logits(batch), steps.labels, steps.owners, len(batch.examples))
+        loss = label_loss(self._logits(batch), steps.labels, steps.owners, len(batch.examples))
+        if not len(steps.pairs):
+            return loss
+        assert batch.outputs.labels is not None
+        logits = batch.outputs.labels.flat
+        values = logits[..., self.names.index("good")] - logits[..., self.names.index("bad")]
+        pairs = step_pair_loss(values[steps.corrected], values[steps.original])
+        return loss.index_add(0, steps.pairs, pairs)
 
     def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
         """accuracy: of the steps with a label, the share with the right one most probable."""
@@ -99,9 +118,16 @@ class Process(Objective):
 
     def _find_steps(self, batch: ObjectiveBatch) -> "_LabelledSteps":
         assert batch.outputs.labels is not None
-        firsts = batch.outputs.labels.first.tolist()
+        firsts, lasts = batch.outputs.labels.first.tolist(), batch.outputs.labels.last.tolist()
         rows, labels, owners = list[int](), list[int](), list[int]()
+        pairs, corrected, original = list[int](), list[int](), list[int]()
         for owner, example in enumerate(batch.examples):
+            if isinstance(example.record, PreferenceRecord):
+                first, second = (lasts[batch.output_row[index]] for index in example.trajectory_indices)
+                pairs.append(owner)
+                corrected.append(first)
+                original.append(second)
+                continue
             (index,) = example.trajectory_indices
             reads = batch.rendered[index].reads
             known = known_labels(_record(example), len(reads))
@@ -111,7 +137,8 @@ class Process(Objective):
             labels += [UNKNOWN if label is None else self._place(label) for label in kept]
             owners += [owner] * len(kept)
         device = batch.outputs.rewards.device
-        return _LabelledSteps(*(torch.tensor(column, device=device) for column in (rows, labels, owners)))
+        columns = (rows, labels, owners, pairs, corrected, original)
+        return _LabelledSteps(*(torch.tensor(column, dtype=torch.long, device=device) for column in columns))
 
     def _place(self, label: str) -> int:
         return self.names.index(label) if label in self.names else UNKNOWN
@@ -119,16 +146,25 @@ class Process(Objective):
 
 @dataclass(frozen=True, slots=True)
 class _LabelledSteps:
-    """[steps] long each, of the steps that were not dropped because of the length: the row of its logits, its label or
-    UNKNOWN, and the place of its example."""
+    """Long. rows, labels, owners: [steps] each, of the steps that were not dropped because of the length: the row of
+    its logits, its label or UNKNOWN, and the place of its example. pairs, corrected, original: [step pairs] each, the
+    place of its example, and the row of the end of each side."""
 
     rows: Tensor
     labels: Tensor
     owners: Tensor
+    pairs: Tensor
+    corrected: Tensor
+    original: Tensor
 
 
 def _record(example: Example) -> Any:
     return example.record
+
+
+def _labelled(examples: Sequence[Example]) -> list[StepLabelRecord]:
+    """The records of step labels; the others are step pairs."""
+    return [example.record for example in examples if isinstance(example.record, StepLabelRecord)]
 
 
 OBJECTIVE = Process

@@ -34,6 +34,7 @@ FEEDBACK_KEYS = (
     ),
     *("discount", "expectile"),
     *("generators", "factors", "factor_margin", "generated_per_trajectory", "generated_weight"),
+    "correction_weight",
 )
 _ENCODER_KEYS = ("encoder", "encoder_prompt", "chunk_tokens")
 _STEP_ENCODER_KEYS = (*_ENCODER_KEYS, "max_tokens", "centring", "td_lambda")

@@ -103,6 +103,7 @@ class Recipe:
     factor_margin: NonNegative = 0.5
     generated_per_trajectory: Annotated[int, Meta(ge=1, le=100)] = 1
     generated_weight: NonNegative = 0.5
+    correction_weight: NonNegative = 0.0
 
     critique_tokens: Annotated[int, Meta(ge=1, le=8192)] = 256
     critique_weight: NonNegative = 1.0

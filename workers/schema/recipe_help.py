@@ -121,6 +121,8 @@ PURPOSES: dict[str, str] = {
     "factor_margin": "of 'factors': by how many standard deviations two trajectories differ for a factor to decide",
     "generated_per_trajectory": "how many a generator makes of one trajectory, at most",
     "generated_weight": "weight of a generated comparison relative to one of a person",
+    "correction_weight": "of 'process': weight of a step pair, made of a correction (the step as it should have been, "
+    "against the step as it was), relative to a trajectory with step labels; 0 leaves corrections out",
     "critique_tokens": "of 'generative': largest number of tokens of a critique, before the verdict",
     "critique_weight": "of 'generative': weight of learning people's comments relative to their verdicts",
     "pointwise_weight": "of 'generative': weight of the verdicts on single trajectories, whose difference predicts the "
@@ -206,6 +208,7 @@ REASONS: dict[str, str] = {
     "factor_margin": "half a standard deviation is more than a slip",
     "generated_per_trajectory": "more of them say the same",
     "generated_weight": "generated comparisons count less than human ones",
+    "correction_weight": "recipes from before this key keep their results",
     "critique_tokens": "a few sentences on each run",
     "critique_weight": "both are learnt from people",
     "pointwise_weight": "trainers ask for single scores, people see pairs",

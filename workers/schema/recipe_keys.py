@@ -118,6 +118,14 @@ READERS = (
         lambda recipe: bool(recipe.generators),
     ),
     KeyReader(
+        ("correction_weight",),
+        "objective = 'process' or 'joint'",
+        lambda recipe: (
+            recipe.objective == "process"
+            or (recipe.objective == "joint" and recipe.joint_weights.get("process", 1.0) > 0)
+        ),
+    ),
+    KeyReader(
         (
             *("max_tokens", "epochs", "learning_rate", "weight_decay", "warmup", "clip_norm", "batch_pairs"),
             *("micro_tokens", "precision", "evaluations_per_epoch", "patience", "checkpoint_seconds"),

@@ -165,10 +165,21 @@ class RankingRecord(Judgement, frozen=True, kw_only=True):
     criterion: str | None = None
 
 
+class StepCorrection(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the agent should have done at a step, where that is a tool call: the call, and the text next to it.
+
+    tool_calls: exactly one today. A correction that is text alone is a plain string.
+    """
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
 class StepLabelRecord(Judgement, frozen=True, kw_only=True):
     """labels: by agent_step; what is not in it is unknown, not neutral.
 
     first_error: the agent_step of the first error (None: no error) if `has_first_error`; steps after it are unknown.
+    corrections: by agent_step, what the agent should have done: a text, or a tool call.
     tags: by agent_step, of the `taxonomy_tags` of the criterion `taxonomy`; None: no tags were asked for.
     """
 
@@ -176,7 +187,7 @@ class StepLabelRecord(Judgement, frozen=True, kw_only=True):
     labels: dict[int, StepLabel] = {}
     has_first_error: bool = False
     first_error: int | None = None
-    corrections: dict[int, str] = {}
+    corrections: dict[int, str | StepCorrection] = {}
     tags: dict[int, tuple[str, ...]] = {}
     taxonomy: str | None = None
     taxonomy_tags: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ from workers.models import Lineage, RewardModel, load, renderer_of, save
 from workers.models.backbones.hybrid import HybridMatrix
 from workers.models.cache.embeddings import ChunkCache
 from workers.models.ood import OodDetector
-from workers.objectives import Examples, collect, collect_training
+from workers.objectives import Examples, collect, collect_training, learns_from_corrections
 from workers.schema import (
     FeedbackRecord,
     PreferenceRecord,
@@ -217,6 +217,7 @@ class TrainingPipeline:
             "assumed_criteria": trainer.module.assumed_criteria(),
             "adversaries": trainer.module.adversaries(),
             "generated": generated,
+            "corrections": training.corrections if learns_from_corrections(self.recipe) else None,
             "parent": self.config.parent or None,
             "prior": trainer.parent_choice if isinstance(trainer, ConvexTrainer) else None,
             "peak_memory": peak_memory(self.device),
@@ -273,8 +274,8 @@ class TrainingPipeline:
 
     def _collect_training(self, records: Sequence[FeedbackRecord]) -> Examples:
         examples = collect_training(records, self._renderer(records), self.recipe)
-        for reason, count in examples.skipped.items():
-            self.events(message=f"left out of training: {count} records {reason}")
+        for message in examples.left_out_messages():
+            self.events(message=message)
         return examples
 
     def _examples(self, records: Sequence[FeedbackRecord]) -> Examples:

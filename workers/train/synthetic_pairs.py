@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from workers.schema import (
     FeedbackRecord,
     OutcomeRecord,
-    Part,
     PreferenceRecord,
     RankingRecord,
     RatingRecord,
@@ -27,6 +26,7 @@ from workers.schema import (
     Trajectory,
 )
 from workers.schema.recipe import Recipe
+from workers.schema.step_corrections import corrected_prefixes
 from workers.train.ranked_factors import ranked_pairs
 from workers.train.same_agent import same_agent_pairs
 
@@ -166,21 +166,12 @@ def _from_outcomes(known: _LabelledTrajectories, recipe: Recipe, seed: int) -> l
 
 
 def _from_corrections(records: Iterable[FeedbackRecord], recipe: Recipe) -> list[PreferenceRecord]:
-    """A trajectory up to a step that an annotator corrected: with the correction in its place, against as it was.
-
-    What the step was answered is left out of both, since no one knows what the correction would have been answered.
-    """
+    """A trajectory up to a step that an annotator corrected: with the correction in its place, against as it was."""
     found: dict[tuple[str, str], PreferenceRecord] = {}
     for record in records:
         if not isinstance(record, StepLabelRecord):
             continue
-        agent = record.trajectory.agent_steps
-        for number, text in sorted(record.corrections.items()):
-            before, step = record.trajectory.steps[: agent[number]], record.trajectory.steps[agent[number]]
-            message = (Part(text=text),)
-            corrected = replace(step, message=message, reasoning=None, tool_calls=(), observation=())
-            good = _with(record.trajectory, [*before, corrected])
-            bad = _with(record.trajectory, [*before, replace(step, observation=())])
+        for _, good, bad in corrected_prefixes(record, keeps_reasoning=True):
             if good.content_hash != bad.content_hash:
                 pair = _synthetic_pair("correction", good, bad, recipe)
                 found.setdefault((good.content_hash, bad.content_hash), pair)

@@ -13,6 +13,23 @@ _ITEM = component("Item")
 _PAIR: Json = {"type": "array", "minItems": 2, "maxItems": 2}
 _LABEL: Json = {"enum": ["good", "neutral", "bad"]}
 _BY_STEP = "by agent step, from 0"
+_CORRECTION: Json = {
+    "type": "object",
+    "properties": {
+        "text": _TEXT,
+        "tool_calls": {
+            "type": "array",
+            "maxItems": 1,
+            "items": {
+                "type": "object",
+                "properties": {"name": _TEXT, "arguments": {"type": ["object", "string"]}},
+                "required": ["name", "arguments"],
+            },
+            "description": "a call of a tool of the trajectory, with arguments by its schema",
+        },
+    },
+    "additionalProperties": False,
+}
 _ANCHOR: Json = {
     "type": ["object", "null"],
     "properties": {
@@ -50,7 +67,11 @@ PROPERTIES: Json = {
     "trajectory": _ITEM,
     "labels": {"type": "object", "additionalProperties": _LABEL, "description": _BY_STEP},
     "first_error": {"type": ["integer", "null"], "description": "an agent step, or null where there is none"},
-    "corrections": {"type": ["object", "null"], "additionalProperties": _TEXT, "description": _BY_STEP},
+    "corrections": {
+        "type": ["object", "null"],
+        "additionalProperties": {"anyOf": [_TEXT, _CORRECTION]},
+        "description": "what the agent should have done, " + _BY_STEP,
+    },
     "tags": {
         "type": ["object", "null"],
         "additionalProperties": _TEXTS,

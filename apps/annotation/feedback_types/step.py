@@ -2,10 +2,13 @@
 
 The form's fields are `step-SIDE-N` (a label; N is the agent_step, from 0) and `step-SIDE-N-correction`, or `first-SIDE`
 (an agent_step, or `none`: no error). SIDE is `both` for the shared steps of two trajectories, which are shown once and
-labelled for both. A step without a label is unknown, not neutral. Where the campaign's rubric has a criterion with
+labelled for both. A step without a label is unknown, not neutral. A correction that calls a tool has its name in
+`step-SIDE-N-tool` and its arguments, as JSON, in `step-SIDE-N-arguments`. Corrections are of labelled steps, or of the
+first error. Where the campaign's rubric has a criterion with
 tags on agent steps, `step-SIDE-N-tag-K` is the tag at place K, from 0; any value chooses it.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +16,14 @@ from typing import Any
 from django import forms
 from django.db.models import QuerySet
 
+from apps.annotation.corrections import (
+    MOST_CHARACTERS,
+    check_correction,
+    loaded_corrections,
+    read_arguments,
+    read_corrections,
+    stored_corrections,
+)
 from apps.annotation.feedback_types.base import (
     AgreementValue,
     CheckboxOption,
@@ -35,21 +46,21 @@ from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
 from workers import schema
 from workers.errors import InvalidRecord
-from workers.schema import clean
+from workers.schema import StepCorrection, ToolCall, clean
 from workers.schema.decode import convert
 from workers.schema.patterns import TextPattern
+from workers.schema.step_corrections import Correction, correction_text
 
 BOTH, NONE = "both", "none"
 FIRST_ERROR = "first_error"
-MAX_LENGTH = 20_000
 _SIDE = f"({'|'.join([*SIDES[:2], BOTH])})"
-_MARK = TextPattern(rf"step-{_SIDE}-(\d{{1,6}})(-correction|-tag-(\d{{1,2}}))?")
+_MARK = TextPattern(rf"step-{_SIDE}-(\d{{1,6}})(-correction|-tool|-arguments|-tag-(\d{{1,2}}))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepValue:
     labels: dict[int, str]
-    corrections: dict[int, str]
+    corrections: dict[int, Correction]
     tags: dict[int, tuple[str, ...]] = field(default_factory=dict)
     taxonomy: str | None = None
     taxonomy_tags: tuple[str, ...] = ()
@@ -71,24 +82,77 @@ def _parse_labels(fields: FormFields, shown: PresentedItem, rows: list[StepLabel
             continue
         for place in _places(match[1], shown):
             step = _step(match[2], place, shown, name)
-            if match[4]:
-                continue
             if match[3]:
-                if text := clean(value.strip())[0]:
-                    rows[place].corrections[str(step)] = _short(text, name)
-            elif value in LABELS:
+                continue
+            if value in LABELS:
                 rows[place].labels[str(step)] = value
             else:
                 raise DomainError(
                     f"Unknown label {value!r}; allowed are good, neutral and bad.", pointer=f"/{name}"
                 )
-    for place, row in enumerate(rows):
-        bare = next((step for step in row.corrections if step not in row.labels), None)
-        if bare is not None:
+
+
+def _parse_corrections(fields: FormFields, shown: PresentedItem, rows: list[StepLabelSet]) -> None:
+    """What the agent should have done, at labelled steps or at the first error."""
+    names = [match[0].removesuffix(match[3]) for match in map(_MARK.fullmatch, fields) if match and match[3]]
+    for name in dict.fromkeys(names):
+        match, correction = _MARK.fullmatch(name), _correction(fields, name)
+        if match is None or correction == "":
+            continue
+        for place in _places(match[1], shown):
+            step = _step(match[2], place, shown, name)
+            _check_marked(rows[place], step, place, name)
+            _check_call(correction, shown.on_side(place), name)
+            rows[place].corrections |= stored_corrections({step: correction})
+
+
+def _correction(fields: FormFields, name: str) -> Correction:
+    """Of the step with this field name; "" for none. Raises DomainError."""
+    text = clean(fields.get(f"{name}-correction", "").strip())[0]
+    if len(text) > MOST_CHARACTERS:
+        raise DomainError(
+            f"A correction can have at most {MOST_CHARACTERS} characters.", pointer=f"/{name}-correction"
+        )
+    tool, arguments = fields.get(f"{name}-tool", ""), fields.get(f"{name}-arguments", "")
+    if not tool:
+        if arguments.strip():
             raise DomainError(
-                f"Step {bare} of {LETTERS[place]} has a correction but no label; choose a label.",
-                pointer=f"/step-{SIDES[place]}-{bare}",
+                "The correction has arguments but no tool; choose the tool, or delete the arguments.",
+                pointer=f"/{name}-tool",
             )
+        return text
+    try:
+        read = read_arguments(clean(arguments)[0], pointer=f"/{name}-arguments")
+    except InvalidRecord as error:
+        raise DomainError(
+            f"Arguments of {tool[:100]}: {error.message}", pointer=f"/{name}-arguments"
+        ) from None
+    return StepCorrection(text=text, tool_calls=(ToolCall(name=tool, arguments=read),))
+
+
+def _check_marked(row: StepLabelSet, step: int, place: int, name: str) -> None:
+    """Raises DomainError for a correction of a step that is not marked."""
+    if row.has_first_error and row.first_error != step:
+        marked = "no error" if row.first_error is None else f"step {row.first_error} as the first error"
+        raise DomainError(
+            f"Step {step} of {LETTERS[place]} has a correction, and you marked {marked}; mark step {step}, or delete "
+            "its correction.",
+            pointer=f"/{name}",
+        )
+    if not row.has_first_error and str(step) not in row.labels:
+        raise DomainError(
+            f"Step {step} of {LETTERS[place]} has a correction but no label; choose a label.",
+            pointer=f"/{name}",
+        )
+
+
+def _check_call(correction: Correction, trajectory: Trajectory, name: str) -> None:
+    try:
+        check_correction(correction, trajectory)
+    except InvalidRecord as error:
+        field = "arguments" if (error.pointer or "").endswith("arguments") else "tool"
+        message = error.message[:1].upper() + error.message[1:]
+        raise DomainError(message, pointer=f"/{name}-{field}") from None
 
 
 def _parse_tags(fields: FormFields, shown: PresentedItem, rows: list[StepLabelSet]) -> None:
@@ -132,12 +196,6 @@ def _step(text: str, place: int, shown: PresentedItem, name: str) -> int:
     return number
 
 
-def _short(text: str, name: str) -> str:
-    if len(text) > MAX_LENGTH:
-        raise DomainError(f"A correction can have at most {MAX_LENGTH} characters.", pointer=f"/{name}")
-    return text
-
-
 class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord]):
     name = "step"
     label = "Step labels"
@@ -168,6 +226,7 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
             _parse_first_error(fields, shown, rows)
         else:
             _parse_labels(fields, shown, rows)
+        _parse_corrections(fields, shown, rows)
         _parse_tags(fields, shown, rows)
         return [row for row in rows if row.labels or row.tags or row.has_first_error]
 
@@ -178,7 +237,8 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
             if row.has_first_error:
                 out[f"first-{side}"] = NONE if row.first_error is None else str(row.first_error)
             out |= {f"step-{side}-{step}": label for step, label in row.labels.items()}
-            out |= {f"step-{side}-{step}-correction": text for step, text in row.corrections.items()}
+            for step, correction in loaded_corrections(row.corrections).items():
+                out |= _correction_fields(f"step-{side}-{step}", correction)
             out |= _tag_fields(row, side)
         return out
 
@@ -223,14 +283,13 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
         if wrong is not None:
             message = f"unknown label {labels[wrong]!r}; allowed are {', '.join(LABELS)}."
             raise InvalidRecord(message, pointer=f"/labels/{wrong}")
-        corrections = convert(record.get("corrections", {}), dict[int, str], pointer="/corrections")
         tags = convert(record.get("tags", {}), dict[int, tuple[str, ...]], pointer="/tags")
         value = StepValue(
             labels=labels,
             tags={step: chosen for step, chosen in tags.items() if chosen},
             taxonomy=convert(record.get("taxonomy"), str | None, pointer="/taxonomy"),  # type: ignore[arg-type]
             taxonomy_tags=convert(record.get("taxonomy_tags", ()), tuple[str, ...], pointer="/taxonomy_tags"),
-            corrections={step: text for step, text in corrections.items() if text.strip()},
+            corrections=read_corrections(record.get("corrections", {}), pointer="/corrections"),
             has_first_error="first_error" in record,
             first_error=convert(record.get("first_error"), int | None, pointer="/first_error"),  # type: ignore[arg-type]
         )
@@ -258,6 +317,12 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
                     pointer=f"/{key}",
                 )
 
+        for step, correction in value.corrections.items():
+            try:
+                check_correction(correction, rows[0])
+            except InvalidRecord as error:
+                raise error.at(f"/corrections/{step}") from None
+
     def make_row(self, value: StepValue, stored: ImportTarget) -> StepLabelSet:
         taxonomy = None
         if value.taxonomy is not None:
@@ -272,7 +337,7 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
             },
             trajectory=stored.trajectories[0],
             labels={str(step): label for step, label in sorted(value.labels.items())},
-            corrections={str(step): text for step, text in sorted(value.corrections.items())},
+            corrections=stored_corrections(value.corrections),
             has_first_error=value.has_first_error,
             first_error=value.first_error,
         )
@@ -287,7 +352,7 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
         return schema.StepLabelRecord(
             trajectory=of[row.trajectory_id],
             labels={int(step): label for step, label in row.labels.items()},
-            corrections={int(step): text for step, text in row.corrections.items()},
+            corrections=loaded_corrections(row.corrections),
             tags={int(step): tuple(chosen) for step, chosen in row.tags.items()},
             taxonomy=row.taxonomy.name if row.taxonomy else None,
             taxonomy_tags=tuple(row.taxonomy.category_names) if row.taxonomy else (),
@@ -301,7 +366,7 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
         if record.labels:
             out["labels"] = {str(step): label for step, label in record.labels.items()}
         if record.corrections:
-            out["corrections"] = {str(step): text for step, text in record.corrections.items()}
+            out["corrections"] = stored_corrections(record.corrections)
         if record.taxonomy is not None:
             out["tags"] = {str(step): list(chosen) for step, chosen in record.tags.items()}
             out |= {"taxonomy": record.taxonomy, "taxonomy_tags": list(record.taxonomy_tags)}
@@ -309,11 +374,11 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
 
     def evaluations(self, record: schema.StepLabelRecord) -> Iterator[TrajectoryEvaluation]:
         """For each labelled step: 1 good, 0 neutral, -1 bad. For the first error: the agent step, or none."""
+        corrections = {step: correction_text(each) for step, each in record.corrections.items()}
         values = {"good": 1.0, "neutral": 0.0, "bad": -1.0}
         for step, label in sorted(record.labels.items()):
-            correction = record.corrections.get(step)
             yield TrajectoryEvaluation(
-                record.trajectory, "step", values[label], label, correction, {"agent_step": step}
+                record.trajectory, "step", values[label], label, corrections.get(step), {"agent_step": step}
             )
         for step, chosen in sorted(record.tags.items()):
             for tag in chosen:
@@ -323,7 +388,7 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
         if record.has_first_error:
             first = record.first_error
             said = "none" if first is None else f"step {first}"
-            correction = None if first is None else record.corrections.get(first)
+            correction = None if first is None else corrections.get(first)
             yield TrajectoryEvaluation(
                 record.trajectory, "first error", first, said, correction, {"agent_step": first}
             )
@@ -368,6 +433,16 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
                     "nominal",
                     "first error",
                 )
+
+
+def _correction_fields(name: str, correction: Correction) -> dict[str, str]:
+    """The fields that `_correction` reads as this correction."""
+    if isinstance(correction, str):
+        return {f"{name}-correction": correction}
+    call = correction.tool_calls[0]
+    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    text = {f"{name}-correction": correction.text} if correction.text else {}
+    return text | {f"{name}-tool": call.name, f"{name}-arguments": arguments}
 
 
 def tag_options(fields: FormFields, name: str, shown: PresentedItem) -> list[CheckboxOption]:

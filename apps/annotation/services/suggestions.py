@@ -14,7 +14,7 @@ from apps.annotation.presentation import PresentedItem
 
 ACCEPTED_FIELD = "suggestion_accepted"  # of the form: the suggestion was accepted, whatever became of it
 # Parts of an answer that are the annotator's own words.
-OWN_WORDS = ("-note", "-correction")
+OWN_WORDS = ("-note", "-correction", "-tool", "-arguments")
 
 
 def suggested_annotation(assignment: Assignment) -> Annotation | None:

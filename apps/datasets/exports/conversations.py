@@ -18,6 +18,7 @@ from apps.trajectories.attachments import restore_attachments
 from workers.schema import ObservationResult, Part, PreferenceRecord, Step, Trajectory
 from workers.schema.atif_model import ARGUMENTS_TEXT
 from workers.schema.records import KIND_OF, FeedbackRecord, record_trajectories
+from workers.schema.tool_definitions import stated_tools
 from workers.schema.tool_results import call_places
 
 Message = dict[str, Any]
@@ -79,36 +80,8 @@ def preference_fields(record: PreferenceRecord) -> dict[str, Any]:
 
 def tools_field(*trajectories: Trajectory) -> dict[str, Any]:
     """{"tools": [...]}: the definitions that the trajectories state, each once; empty where they state none."""
-    found: list[Any] = []
-    for trajectory in trajectories:
-        agent = trajectory.metadata.get("agent")
-        stated = [
-            trajectory.metadata.get("tools"),
-            agent.get("tool_definitions") if isinstance(agent, dict) else None,
-        ]
-        for tools in stated:
-            for tool in tools if isinstance(tools, list) else ():
-                definition = _definition(tool)
-                if definition is not None and definition not in found:
-                    found.append(definition)
+    found = stated_tools(*(trajectory.metadata for trajectory in trajectories))
     return {"tools": found} if found else {}
-
-
-def _definition(tool: Any) -> dict[str, Any] | None:
-    """A tool as OpenAI's function calling has it; also from Anthropic's form."""
-    if not isinstance(tool, dict):
-        return None
-    if isinstance(tool.get("function"), dict):
-        return tool
-    if not isinstance(tool.get("name"), str):
-        return None
-    parameters = tool.get("parameters") or tool.get("input_schema") or {"type": "object", "properties": {}}
-    function = {
-        "name": tool["name"],
-        "description": str(tool.get("description") or ""),
-        "parameters": parameters,
-    }
-    return {"type": "function", "function": function}
 
 
 def conversation_messages(trajectory: Trajectory) -> list[Message]:

@@ -13,6 +13,7 @@ from apps.datasets.models import DatasetVersion
 from apps.trajectories.attachments import restore_attachments
 from workers.schema import Step, Trajectory
 from workers.schema.records import KIND_OF, FeedbackRecord, record_trajectories
+from workers.schema.step_corrections import Correction
 
 Row = dict[str, Any]
 # Columns in the notation of dataset cards: a type, a struct as a dictionary, a list of one.
@@ -51,6 +52,7 @@ _STEP_LABEL: dict[str, Feature] = {
     "agent_step": "int64",
     "label": "string",
     "correction": "string",
+    "correction_calls": "string",
     "tags": ["string"],
 }
 COLUMNS: dict[str, dict[str, Feature]] = {
@@ -132,13 +134,23 @@ def record_row(dataset_version: DatasetVersion, record: FeedbackRecord) -> Row:
     return row
 
 
+def _correction(correction: Correction | None) -> Row:
+    """The text; calls of tools as JSON."""
+    calls = getattr(correction, "tool_calls", ())
+    written = [{"name": call.name, "arguments": call.arguments} for call in calls]
+    return {
+        "correction": getattr(correction, "text", correction),
+        "correction_calls": json.dumps(written, ensure_ascii=False) if written else None,
+    }
+
+
 def _labels(record: Any) -> list[Row]:
     """The labels, corrections and tags of a record, by agent step."""
     return [
         {
             "agent_step": step,
             "label": record.labels.get(step),
-            "correction": record.corrections.get(step),
+            **_correction(record.corrections.get(step)),
             "tags": list(record.tags.get(step, ())) or None,
         }
         for step in sorted(record.labels.keys() | record.corrections.keys() | record.tags.keys())

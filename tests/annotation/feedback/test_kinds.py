@@ -17,7 +17,7 @@ from apps.annotation.feedback.exports import COLUMNS, EXPORTS
 from apps.annotation.feedback.incoming import FeedbackResult
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.feedback.services import import_feedback
-from apps.annotation.models import CriterionScore, Ranking, Rating, StepLabelSet
+from apps.annotation.models import Annotation, Assignment, CriterionScore, Ranking, Rating, StepLabelSet
 from workers import schema
 
 TASK = {"id": "greet", "instruction": "Greet."}
@@ -38,6 +38,41 @@ STEPS = {
     "corrections": {"0": "Hi"},
     "annotator": "ann",
 }
+CALLED = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [{"id": "c", "type": "function", "function": {"name": "find", "arguments": '{"id": 8}'}}],
+}
+FIND_CALL = {"text": "I look.", "tool_calls": [{"name": "find", "arguments": {"id": 7}}]}
+FIND = STEPS | {"trajectory": {"messages": [*BYE["messages"], CALLED]}, "corrections": {"1": FIND_CALL},
+                "labels": {"1": "bad"}, "annotator": "dot"}  # fmt: skip
+ATIF = {
+    "schema_version": "ATIF-v1.7",
+    "session_id": "s",
+    "agent": {
+        "name": "fox",
+        "version": "1",
+        "tool_definitions": [
+            {
+                "type": "function",
+                "function": {
+                    "name": "find",
+                    "parameters": {
+                        "type": "object",
+                        "properties": {"id": {"type": "integer"}},
+                        "required": ["id"],
+                    },
+                },
+            }
+        ],
+    },
+    "steps": [
+        {"step_id": 1, "source": "user", "message": "Hello"},
+        {"step_id": 2, "source": "agent", "message": "Bye"},
+        {"step_id": 3, "source": "agent", "message": "Well"},
+    ],
+}
+DEFINED = FIND | {"trajectory": {"trajectory": ATIF}, "annotator": "kim"}
 FIRST = {"task": TASK, "trajectory": HMM, "first_error": None, "annotator": "ben"}
 SCORE = {"task": TASK, "trajectory": HI, "criterion": "polite", "definition": "Kind.", "value": 4, "scale": [1, 5],
          "note": "warm", "annotator": "ann"}  # fmt: skip
@@ -103,6 +138,22 @@ def test_positions_of_a_ranking_are_those_of_its_item(project: Project) -> None:
     assert len({row.annotation.assignment.item_id for row in Ranking.objects.all()}) == 1
 
 
+@pytest.mark.parametrize("format", ["jsonl", "csv", "atif", "otel"])
+def test_a_correction_that_calls_a_tool_in_and_out_and_in_again(project: Project, format: str) -> None:
+    assert load(project, "steps", FIND, DEFINED, DEFINED).created == 2
+    corrections = [{"1": FIND_CALL}] * 2
+    assert [row.corrections for row in StepLabelSet.objects.all()] == corrections
+    lines = "".join(EXPORTS[format](project=project, filters={}))
+    StepLabelSet.objects.all().delete()
+    Annotation.objects.all().delete()
+    Assignment.objects.all().delete()
+    names = {"jsonl": "steps"}
+    import_feedback(
+        project=project, stream=io.BytesIO(lines.encode()), format=names.get(format, format), by=None
+    )
+    assert [row.corrections for row in StepLabelSet.objects.all()] == corrections
+
+
 def test_another_answer_is_a_revision_and_the_other_questions_stay(project: Project) -> None:
     load(project, "rubric", SCORE, SCORE | {"criterion": "true", "value": 1})
     load(project, "rubric", SCORE | {"value": 5})
@@ -131,6 +182,48 @@ def test_a_criterion_that_is_defined_otherwise_is_another_version(project: Proje
         ("rankings", RANKING | {"items": [HI, {"text": 3}, BYE]}, "/items/1/text", "string"),
         ("steps", STEPS | {"labels": {"3": "bad"}, "corrections": {}}, "/labels", "agent step 3"),
         ("steps", STEPS | {"corrections": {"7": "x"}}, "/corrections", "agent step 7"),
+        (
+            "steps",
+            STEPS | {"corrections": {"0": 7}},
+            "/corrections/0",
+            "a text, or an object with text and tool_calls, and this is a number",
+        ),
+        (
+            "steps",
+            FIND | {"corrections": {"1": FIND_CALL | {"tool": "x"}}},
+            "/corrections/1",
+            "unknown field `tool`",
+        ),
+        (
+            "steps",
+            FIND | {"corrections": {"1": {"tool_calls": [{"name": "book", "arguments": {}}]}}},
+            "/corrections/1/tool_calls/0/name",
+            "'book' is not a tool of the trajectory; its tools are find",
+        ),
+        (
+            "steps",
+            FIND | {"corrections": {"1": {"tool_calls": [{"name": "find", "arguments": "{id"}]}}},
+            "/corrections/1/tool_calls/0/arguments",
+            "not valid JSON",
+        ),
+        (
+            "steps",
+            FIND | {"corrections": {"1": {"tool_calls": FIND_CALL["tool_calls"] * 2}}},
+            "/corrections/1/tool_calls",
+            "one tool call at most, and this one has 2",
+        ),
+        (
+            "steps",
+            DEFINED | {"corrections": {"1": {"tool_calls": [{"name": "find", "arguments": {"id": "7"}}]}}},
+            "/corrections/1/tool_calls/0/arguments",
+            "id: expected a whole number, got a string",
+        ),
+        (
+            "steps",
+            STEPS | {"corrections": {"0": FIND_CALL}},
+            "/corrections/0/tool_calls/0/name",
+            "has no tools",
+        ),
         ("steps", STEPS | {"labels": {"0": "fine"}}, "/labels/0", "unknown label 'fine'"),
         (
             "steps",

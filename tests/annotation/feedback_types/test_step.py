@@ -2,6 +2,7 @@
 
 import pytest
 
+from apps.annotation.corrections import offered_tools
 from apps.annotation.feedback_types.step import STEP
 from apps.annotation.presentation import PresentedItem
 from apps.core.errors import DomainError
@@ -72,3 +73,79 @@ def test_how_much_must_be_said() -> None:
 def test_a_first_error_that_is_no_step_is_refused(step: str) -> None:
     with pytest.raises(DomainError, match="agent steps are 0 to 2"):
         STEP.parse({"first-left": step, "first-right": "none"}, FIRST)
+
+
+TOOLS = [
+    {"name": "find", "description": "Finds an order.", "input_schema": {
+        "type": "object", "required": ["id"], "additionalProperties": False,
+        "properties": {"id": {"type": "integer", "description": "of the order"}, "full": {"enum": [True, False]}},
+    }},
+]  # fmt: skip
+DEFINED = PresentedItem([Trajectory(pk=1, agent_step_count=3, metadata={"tools": TOOLS})], (0,))
+CALLED = PresentedItem([Trajectory(pk=1, agent_step_count=3, tools=["search"])], (0,))
+NO_TOOLS = PresentedItem([Trajectory(pk=1, agent_step_count=3, tools=[])], (0,))
+BAD = {"step-left-1": "bad"}
+
+
+def call(name: str, arguments: str, step: int = 1) -> dict[str, str]:
+    return {f"step-left-{step}-tool": name, f"step-left-{step}-arguments": arguments}
+
+
+def test_a_call_as_a_correction_there_and_back() -> None:
+    said = BAD | call("find", '{"id": 7}') | {"step-left-1-correction": "I look it up."}
+    (row,) = STEP.parse(said, DEFINED)
+    assert row.corrections == {
+        "1": {"text": "I look it up.", "tool_calls": [{"name": "find", "arguments": {"id": 7}}]}
+    }
+    assert STEP.form_values([row], DEFINED) == said
+    (row,) = STEP.parse(BAD | call("search", ""), CALLED)
+    assert row.corrections == {"1": {"tool_calls": [{"name": "search", "arguments": {}}]}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown", "message", "field"),
+    [
+        (call("find", "{id: 7}"), DEFINED, "Arguments of find: not valid JSON: .* at line 1", "arguments"),
+        (call("find", "[7]"), DEFINED, "arguments are a JSON object, such as .*, and this is an array", "arguments"),
+        (call("find", ""), DEFINED, "do not fit its parameters: id is missing", "arguments"),
+        (call("find", '{"id": "7"}'), DEFINED, "id: expected a whole number, got a string", "arguments"),
+        (call("find", '{"id": 7, "x": 1}'), DEFINED, "x is not a parameter; there are id, full", "arguments"),
+        (call("find", '{"id": 7, "id": 8}'), DEFINED, "the key 'id' twice", "arguments"),
+        (call("find", '{"a": "' + "x" * 20_000 + '"}'), DEFINED, "at most 20000 characters", "arguments"),
+        (call("book", "{}"), DEFINED, "'book' is not a tool of the trajectory; its tools are find", "tool"),
+        (call("find", "{}"), CALLED, "its tools are search", "tool"),
+        (call("find", "{}"), NO_TOOLS, "no tools, .* write the correction as text", "tool"),
+        (call("", '{"id": 7}'), DEFINED, "arguments but no tool; choose the tool", "tool"),
+        ({"step-left-1-correction": "x" * 20_001}, DEFINED, "at most 20000 characters", "correction"),
+    ],
+)  # fmt: skip
+def test_a_call_that_cannot_be_is_refused(
+    fields: dict[str, str], shown: PresentedItem, message: str, field: str
+) -> None:
+    with pytest.raises(DomainError, match=message) as refused:
+        STEP.parse(BAD | fields, shown)
+    assert refused.value.pointer == f"/step-left-1-{field}"
+
+
+def test_the_first_error_can_have_a_correction() -> None:
+    asked = PresentedItem(DEFINED.trajectories, (0,), options={"step": {"mark": "first_error"}})
+    said = {"first-left": "2"} | call("find", '{"id": 7}', 2)
+    (row,) = STEP.parse(said, asked)
+    assert list(row.corrections) == ["2"]
+    assert STEP.form_values([row], asked) == said
+    with pytest.raises(
+        DomainError, match="Step 1 of A has a correction, and you marked step 2 as the first error"
+    ):
+        STEP.parse(said | {"step-left-1-correction": "Ask."}, asked)
+    with pytest.raises(DomainError, match="and you marked no error; mark step 2, or delete"):
+        STEP.parse(said | {"first-left": "none"}, asked)
+
+
+def test_what_a_tool_is_offered_with() -> None:
+    (tool,) = offered_tools(DEFINED.trajectories[0])
+    assert (tool.name, tool.about, tool.template) == ("find", "Finds an order.", '{\n "id": 0\n}')
+    assert [(each.name, each.kind, each.is_required) for each in tool.parameters] == [
+        ("id", "integer", True),
+        ("full", "true or false", False),
+    ]
+    assert [each.name for each in offered_tools(CALLED.trajectories[0])] == ["search"]

@@ -3,9 +3,11 @@
 import pytest
 import torch
 
-from workers.objectives import Example
-from workers.objectives.process import OBJECTIVE, UNKNOWN, known_labels, label_loss
-from workers.schema import StepLabelRecord, Trajectory
+from workers.models import renderer_of
+from workers.objectives import Example, collect, collect_training
+from workers.objectives.process import OBJECTIVE, UNKNOWN, known_labels, label_loss, step_pair_loss
+from workers.schema import PreferenceRecord, StepLabelRecord, Trajectory
+from workers.schema.recipe import parse_recipe
 
 
 @pytest.fixture
@@ -89,3 +91,56 @@ def test_labels_that_are_all_alike(labelled):
         OBJECTIVE.validate_dataset(examples) == "every labelled step is good; label steps of another kind too"
     )
     assert OBJECTIVE.reject_reason(labelled(), None) == "of steps without labels"
+
+
+def test_the_loss_of_a_step_pair_by_hand():
+    """log(1 + e^-d): log 2 at equal values, 0.126928 where the corrected step is 2 higher, 2.126928 the other way."""
+    corrected, original = torch.tensor([[0.5, 1.0], [-1.0, 0.0]]), torch.tensor([[0.5, -1.0], [1.0, 0.0]])
+    got = step_pair_loss(corrected, original)
+    expected = [[0.693147, 0.126928], [2.126928, 0.693147]]
+    assert got.flatten().tolist() == pytest.approx([*expected[0], *expected[1]], abs=1e-6)
+
+
+def test_a_step_pair_reads_the_ends_and_labels_read_the_rest(labelled, recipe, batch, make_trajectory):
+    """Logits (good, bad). Corrected: 1.5 - 0.5, original: 0 - 1, so d = 2. What is before the ends does not count."""
+    pair = PreferenceRecord(a=make_trajectory("good"), b=make_trajectory("bad"), choice="a", annotator="ann")
+    record = labelled(labels={0: "good", 1: "bad"}, steps=2)
+    rows = [[9.0, -9.0], [1.5, 0.5]], [[-9.0, 9.0], [0.0, 1.0]], [[7.0, 7.0], [2.0, 0.0], [1.0, 0.0]]
+    logits = [[row] for trajectory in rows for row in trajectory]
+    given = batch("process", [pair, record], [(0.0, 0.0), (0.0, 0.0), (0.0, 0.0, 0.0)], labels=logits)
+    objective = OBJECTIVE(recipe(), given.examples)
+    assert objective.names == ("good", "bad")
+    assert objective(given).flatten().tolist() == pytest.approx(
+        [0.126928, (0.126928 + 1.313262) / 2], abs=1e-6
+    )
+    assert objective.validation_metrics(given)["accuracy"].tolist() == [1.0, 0.0]
+
+
+def test_a_step_pair_among_three_labels_leaves_neutral_alone(labelled, recipe, batch, make_trajectory):
+    pair = PreferenceRecord(a=make_trajectory("good"), b=make_trajectory("bad"), choice="a", annotator="ann")
+    three = Example("process", labelled(labels={0: "neutral", 1: "bad"}), (0,))
+    logits = [[[0.0, 5.0, 0.0]], [[1.5, 5.0, 0.5]], [[0.0, 5.0, 0.0]], [[0.0, -5.0, 1.0]]]
+    given = batch("process", [pair], [(0.0, 0.0), (0.0, 0.0)], labels=logits)
+    objective = OBJECTIVE(recipe(), [three, *given.examples])
+    assert objective.names == ("good", "neutral", "bad")
+    assert objective(given).tolist() == [[pytest.approx(0.126928, abs=1e-6)]]
+
+
+def test_only_training_data_have_step_pairs_and_only_where_the_recipe_asks(labelled):
+    records = [
+        labelled(labels={0: "good", 1: "bad"}, corrections={1: "fine", 2: "good"}),
+        labelled(labels={0: "bad"}, corrections={1: "fine"}),
+    ]
+    plain = parse_recipe({"objective": "process", "backbone": "linear"})
+    asked = parse_recipe({"objective": "process", "backbone": "linear", "correction_weight": 0.5})
+    without = collect_training(records, renderer_of(plain), plain)
+    assert (len(without), without.corrections) == (2, {"pairs": 0, "skipped": {}})
+    assert len(collect(records, renderer_of(asked), asked)) == 2
+    found = collect_training(records, renderer_of(asked), asked)
+    assert found.corrections == {
+        "pairs": 1,
+        "skipped": {"that another record makes too": 1, "that say what the step was": 1},
+    }
+    assert [(example.weight, example.source) for example in found.items[2:]] == [(0.5, records[0])]
+    joint = parse_recipe({"objective": "joint", "joint_weights": {"process": 0}, "correction_weight": 0.5})
+    assert len(collect(records, renderer_of(plain), joint, with_corrections=True)) == 0

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace as replace_record
 
 from workers.errors import RewardError
 from workers.models import load
@@ -27,7 +28,7 @@ from workers.schema import (
     Text,
     Trajectory,
 )
-from workers.schema.recipe import SINGLE, fitting, recipe_to_dict
+from workers.schema.recipe import SINGLE, fitting, parse_recipe, recipe_to_dict
 from workers.train.limits import TrainingStopped
 from workers.train.pipeline import train
 
@@ -260,6 +261,28 @@ class TestEveryKindOfFeedback:
                 ("test", range(14, 20)),
             )
         }
+
+    def test_corrections_are_learnt_from_and_counted(self, run_directory, feedback, make_trajectory) -> None:
+        """Labels say nothing of "hello" and "yes": that the one is better comes from corrections alone."""
+        for number in range(10):
+            run = make_trajectory("hello", task=f"t{number}")
+            labels = StepLabelRecord(trajectory=run, labels={0: "neutral"}, annotator="ann")
+            feedback["train"] += [replace_record(labels, corrections={0: "yes"}), labels]
+        feedback["train"].append(replace_record(labels, corrections={0: "yes", 5: "no"}, annotator="ben"))
+        better, worse = make_trajectory("yes", task="new"), make_trajectory("hello", task="new")
+        margins = {}
+        for weight in (0.0, 1.0):
+            recipe = parse_recipe({"objective": "process", "backbone": "linear", "correction_weight": weight})
+            folder = run_directory(recipe, splits=feedback)
+            told = train(folder)["train"]["corrections"]
+            model = load(folder / "model")
+            first, second = model.score([model.render(better), model.render(worse)])
+            margins[weight] = first.step_rewards[0] - second.step_rewards[0]
+        reasons = {"that another record makes too": 1, "of steps that are not in the trajectory": 1}
+        assert told == {"pairs": 10, "skipped": reasons}
+        assert margins[1.0] > margins[0.0] + 0.5 and margins[1.0] > 0
+        messages = [event.get("message") for event in events(folder)]
+        assert "left out of training: 1 corrections that another record makes too" in messages
 
     # See test_generative and test_implicit_process.
     @pytest.mark.parametrize(
