@@ -34,6 +34,7 @@ NAMES = (
         "results",
         "llmbar",
         "sample_world",
+        "step_corrections",
         "label_efficiency",
         "grounding",
         "induction",

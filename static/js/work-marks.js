@@ -1,5 +1,5 @@
 // Marks on agent steps: j and k move a cursor, the keys of the marks press them; the same mark again takes it away.
-import { isComposing, shortcutKeys } from "./shortcut.js";
+import { shortcutKeys } from "./shortcut.js";
 
 let form = null;
 let justBad = null; // the step just marked bad: w corrects it, though the cursor is on the next
@@ -64,7 +64,7 @@ function act(key) {
   if (key === "j" || key === "k") move(key === "j" ? 1 : -1);
   else if (key === "w") {
     const correction = (justBad?.isConnected ? justBad : current())?.querySelector(".step-correction");
-    if (!correction) return false;
+    if (!correction?.checkVisibility()) return false;
     correction.open = true;
     correction.querySelector("textarea").focus();
   } else return ["g", "m", "b", "e"].includes(key) && press(key);
@@ -76,8 +76,46 @@ document.addEventListener("keydown", (event) => {
   if (event.target.matches?.("textarea, select, input:not([type=radio], [type=checkbox])") || document.querySelector("dialog[open]") || !cells().length) return;
   if (shortcutKeys(event).some(act)) event.preventDefault();
 });
-document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !isComposing(event) && event.target.matches?.(".step-correction textarea")) event.target.blur();
+// A tool that is chosen shows its parameters, and its required arguments to fill in, unless some were written.
+const NO_ARGUMENTS = /^(\{\s*\})?$/;
+function toolOf(select) {
+  const side = select.closest("[data-side]")?.dataset.side;
+  const groups = [...document.querySelectorAll("#work [data-tools]")];
+  const group = groups.find(({ dataset }) => dataset.tools === "all" || dataset.tools === (side === "both" ? "left" : side));
+  return select.value && group?.querySelector(`[data-tool="${CSS.escape(select.value)}"]`);
+}
+function showParameters(select) {
+  const tool = toolOf(select);
+  select.parentElement.querySelector(".step-call-parameters").replaceChildren(...(tool ? [...tool.cloneNode(true).children] : []));
+  return tool;
+}
+document.addEventListener("change", (event) => {
+  if (!event.target.matches?.(".step-call > select")) return;
+  const select = event.target;
+  const written = select.parentElement.querySelector("textarea");
+  const templates = [...document.querySelectorAll("#work [data-template]")].map(({ dataset }) => dataset.template);
+  const tool = showParameters(select);
+  if (!NO_ARGUMENTS.test(written.value.trim()) && !templates.includes(written.value)) return;
+  written.value = tool?.dataset.template ?? "";
+  written.dispatchEvent(new Event("input", { bubbles: true }));
+});
+const showAllParameters = () => document.querySelectorAll("#work .step-call > select").forEach(showParameters);
+document.addEventListener("htmx:afterSettle", showAllParameters);
+
+// A mistake in a correction is where it was written.
+export function showMistake(name) {
+  const field = name && document.querySelector(`#work .work-cell [name="${CSS.escape(name)}"]:not([type=radio])`);
+  if (!field) return;
+  field.closest("details").open = true;
+  field.setAttribute("aria-invalid", "true");
+  field.classList.add("is-invalid");
+  field.scrollIntoView({ block: "center" });
+  field.focus({ preventScroll: true });
+}
+document.addEventListener("input", ({ target }) => {
+  if (!target.matches?.(".step-correction .is-invalid")) return;
+  target.removeAttribute("aria-invalid");
+  target.classList.remove("is-invalid");
 });
 
 // A radio button that is pressed once more is let go: the first error can be taken back.
@@ -107,4 +145,5 @@ document.addEventListener("change", (event) => {
 export function startMarks(next) {
   form = next;
   count();
+  showAllParameters();
 }

@@ -3,7 +3,7 @@
 import "./walk.js";
 import { fill, startDrafts, takeOver } from "./work-draft.js";
 import { askQuestion, startQuestions } from "./work-questions.js";
-import { startMarks } from "./work-marks.js";
+import { showMistake, startMarks } from "./work-marks.js";
 import { startClock } from "./work-clock.js";
 import { isComposing } from "./shortcut.js";
 import { errorIn } from "./toast.js";
@@ -75,7 +75,7 @@ on("click", ".work-comments > summary", (event, summary) => {
 on("click", ".work-comment-add", () => {
   field(addComment(), "text").focus();
 });
-on("keydown", "#decision :is(textarea, input, select)", (event, element) => {
+on("keydown", "#decision :is(textarea, input, select), .step-correction :is(textarea, select)", (event, element) => {
   if (isComposing(event)) return; // Esc and Enter are the input method's
   if (event.key === "Escape") {
     element.blur();
@@ -100,6 +100,7 @@ document.addEventListener("htmx:responseError", (event) => {
   if (!found) return;
   event.preventDefault();
   showError(found.words, found.pointer.slice(1));
+  showMistake(found.pointer.slice(1));
 }, true);
 function showError(words, name) {
   const place = decision().querySelector(".work-error");

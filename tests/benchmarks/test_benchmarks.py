@@ -157,6 +157,14 @@ def test_the_sample_world_runs() -> None:
 
 
 @pytest.mark.long
+def test_corrections_of_steps_are_measured() -> None:
+    found = run_quick("step_corrections", "--threads", "1", "--recipes", "process", "process, pairs 1")
+    assert found["process"]["pairs"] == 0 and found["process, pairs 1"]["pairs"] > 0
+    assert set(found["process, pairs 1"]["gain"]) == {"accuracy", "steps", "credit"}
+    assert 0 <= found["process"]["steps"]["mean"] <= 1 and found["process"]["steps"]["n"] > 0
+
+
+@pytest.mark.long
 def test_uncertainties_are_compared(shared_data: Path) -> None:
     found = run_quick("uncertainty", "--threads", "1", "--only", "hh")["hh"]
     assert found["comparisons"] == 40

@@ -20,6 +20,7 @@ from apps.annotation.models import (
     StepLabelSet,
 )
 from apps.rubrics.services import CriterionDraft, save_rubric
+from apps.trajectories.models import Trajectory
 from tests.browser.desk import add_item
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -125,6 +126,73 @@ def test_step_labels_with_a_correction_far_down(at_work: Any, tools: Any, projec
     assert (said.labels["0"], said.labels["1"], said.labels["2"]) == ("good", "neutral", "bad")
     assert said.corrections == {"2": "Ask for the number first."}
     assert f"{len(said.labels)} of 41 steps marked" == marked and len(said.labels) == 30
+
+
+TOOLS = [
+    {"name": "find_order", "description": "Finds an order.", "input_schema": {
+        "type": "object", "required": ["order"],
+        "properties": {"order": {"type": "string", "description": "its number"}, "full": {"type": "boolean"}}}},
+    {"name": "refund", "description": "Pays money back.", "input_schema": {
+        "type": "object", "required": ["order", "amount"],
+        "properties": {"order": {"type": "string"}, "amount": {"type": "number", "minimum": 0}}}},
+]  # fmt: skip
+
+
+def defines_tools(name: str) -> None:
+    Trajectory.objects.filter(task__external_id=name).update(metadata={"tools": TOOLS})
+
+
+def test_a_tool_call_as_what_it_should_have_done(at_work: Any, tools: Any, project: Project) -> None:
+    made = campaign(project, "Steps", "step")
+    add_item(made, "refund-1", "Looking for it.", length=2)
+    defines_tools("refund-1")
+    page = at_work(made)
+    press(page, "j", "g", "b", "w")
+    page.keyboard.type("I pay it back.")
+    press(page, "Tab")
+    page.keyboard.type("ref")  # the tool, by its first letters
+    expect(page.locator(".step-call-parameters").nth(1)).to_contain_text("amount number, required")
+    press(page, "Tab")
+    arguments = page.locator("[name=step-left-1-arguments]")
+    expect(arguments).to_be_focused()
+    expect(arguments).to_have_value('{\n "order": "",\n "amount": 0\n}')
+    press(page, "Control+a")
+    page.keyboard.type('{"order": "7", "amount": -1}')
+    page.watched.expect(400)  # type: ignore[attr-defined]
+    press(page, "Control+Enter")
+    expect(page.get_by_role("alert")).to_contain_text("amount: expected at least 0, got -1")
+    expect(arguments).to_be_focused()
+    expect(arguments).to_have_attribute("aria-invalid", "true")
+    tools.shoot(page, "work-correction")
+    press(page, "Control+a")
+    page.keyboard.type('{"order": "7", "amount": 5}')
+    expect(arguments).not_to_have_attribute("aria-invalid", "true")
+    press(page, "Escape")
+    expect(page.get_by_text("saved")).to_be_visible()
+    page.reload()
+    expect(arguments).to_have_value('{"order": "7", "amount": 5}')
+    expect(page.locator(".step-call-parameters").nth(1)).to_contain_text("Pays money back.")
+    press(page, "Enter")
+    expect(page.get_by_text("All done")).to_be_visible()
+    call = {"name": "refund", "arguments": {"order": "7", "amount": 5}}
+    assert StepLabelSet.objects.get().corrections == {"1": {"text": "I pay it back.", "tool_calls": [call]}}
+
+
+def test_what_it_should_have_done_at_the_first_error(at_work: Any, tools: Any, project: Project) -> None:
+    made = campaign(project, "First error", "step", options={"step": {"mark": "first_error"}})
+    add_item(made, "refund-1", "Looking for it.", length=2)
+    page = at_work(made)
+    expect(page.get_by_text("what it should have done").and_(page.locator("summary"))).to_have_count(3)
+    for summary in page.locator("summary", has_text="what it should have done").all():
+        expect(summary).not_to_be_visible()
+    press(page, "j", "j", "e", "w")
+    page.keyboard.type("Ask for the number.")
+    press(page, "Escape")
+    tools.shoot(page, "work-first-error-correction")
+    press(page, "Enter")
+    expect(page.get_by_text("All done")).to_be_visible()
+    said = StepLabelSet.objects.get()
+    assert (said.first_error, said.corrections) == (1, {"1": "Ask for the number."})
 
 
 def test_the_first_error_of_two(at_work: Any, tools: Any, project: Project) -> None:

@@ -63,6 +63,19 @@ def test_feedback_goes_in_and_comes_out(client: Client) -> None:
     assert client.feedback.iter(kind="rubric").to_list() == []
 
 
+def test_a_correction_that_calls_a_tool_goes_in_and_comes_out(client: Client) -> None:
+    chat = {"messages": [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "Hm."}]}
+    call = {"text": "I look.", "tool_calls": [{"name": "find", "arguments": {"id": 7}}]}
+    record = {"task": {"id": "t"}, "trajectory": chat, "labels": {"0": "bad"}, "annotator": "ann"}
+    with pytest.raises(Refused, match="the trajectory has no tools, so that 'find' cannot be called"):
+        client.feedback.add([record | {"corrections": {"0": call}}])
+    called = {"id": "c", "type": "function", "function": {"name": "find", "arguments": '{"id": 8}'}}
+    chat["messages"].append({"role": "assistant", "content": "", "tool_calls": [called]})
+    assert client.feedback.add([record | {"corrections": {"0": call, "1": "Bye."}}]).created == 1
+    (found,) = client.feedback.iter(kind="step").to_list()
+    assert found["corrections"] == {"0": call, "1": "Bye."}
+
+
 def test_a_dataset_is_frozen_trained_and_deployed(client: Client, workers: None, tmp_path: Path) -> None:
     client.feedback.add([comparison(number) for number in range(4)])
     version = client.datasets.freeze("answers", kinds=["pairwise"], shares=(1.0, 0.0, 0.0))

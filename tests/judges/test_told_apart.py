@@ -91,6 +91,7 @@ def _lines(project: Project, format: str, **filters: Any) -> str:
 
 OF_TRACES = ("langfuse-scores", "phoenix-annotations")  # see tests/annotation/feedback/test_trace_stores.py
 WITHOUT_FEEDBACK = ("trl-prompts", "openrlhf-prompts")  # rows of tasks
+OF_CORRECTIONS = ("trl-step-pairs", "trl-sft-revised", "openrlhf-step-pairs", "openrlhf-sft-revised")
 OF_OUTCOMES = ("trl-sft", "openrlhf-sft", "axolotl-sft")  # no one rated a trajectory here
 MARKED = {"jsonl": '"origin": "judge"', "csv": ",judge,", "atif": '"origin": "judge"', "otel": "judge"}
 
@@ -214,7 +215,7 @@ def test_in_every_export_of_a_dataset_version(judged: Project, with_judges: Any)
         if format in WITHOUT_FEEDBACK or format in OF_OUTCOMES:
             assert "judge" not in {row.get("origin") for row in rows}
             continue
-        if format in ("trl-stepwise", "axolotl-dpo"):
+        if format in ("trl-stepwise", "axolotl-dpo", *OF_CORRECTIONS):
             assert not rows, "no one marked steps, and no side is one message"
             continue
         assert _origins(rows, format) == {"imported", "judge"}, f"{format}: every line says whose it is"

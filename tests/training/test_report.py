@@ -311,6 +311,15 @@ def test_a_judge_that_writes_is_shown_by_comparisons_and_by_single_scores(projec
     assert "Judged together less by single scores: 25.0 points" in page
 
 
+def test_corrections_are_counted_with_what_was_left_out(project: Project) -> None:
+    given = report(0.65, (0.6, 0.7))
+    given["train"] = {"corrections": {"pairs": 1200, "skipped": {"that another record makes too": 3}}}
+    page = render_to_string("training/_report.html", report_context(given, project))
+    assert "1,200 step pairs" in page and "left out: 3 that another record makes too" in page
+    given["train"] = {"corrections": None}
+    assert "step pairs" not in render_to_string("training/_report.html", report_context(given, project))
+
+
 def test_worse_and_not_shown_look_different(project: Project) -> None:
     given = report(0.65, (0.6, 0.7), beaten=False)
     given["preference"]["baselines"]["longest"] = {

@@ -32,10 +32,11 @@ WEIGHTLESS = "of weight 0"
 
 @dataclass(frozen=True, slots=True)
 class StepPair:
-    """comparison: the corrected prefix is `a`, and chosen. source: the record with the correction."""
+    """comparison: the corrected prefix is `a`, and chosen. source: the record with the correction, of `agent_step`."""
 
     comparison: PreferenceRecord
     source: StepLabelRecord
+    agent_step: int
 
 
 @dataclass(slots=True)
@@ -87,27 +88,35 @@ def corrected_prefixes(
 
 def step_pairs(records: Iterable[FeedbackRecord], *, weight: float) -> StepPairs:
     """The pairs that the corrections in these records make; weight: of a pair of a record of weight 1."""
-    found, seen = StepPairs(), set[tuple[str, str]]()
+    found = StepPairs()
+    found.pairs = [*iterate_step_pairs(records, weight=weight, skipped=found.skipped)]
+    found.skipped = +found.skipped
+    return found
+
+
+def iterate_step_pairs(
+    records: Iterable[FeedbackRecord], *, weight: float, skipped: Counter[str]
+) -> Iterator[StepPair]:
+    """The same one by one. skipped: counts the corrections without a pair, by reason."""
+    seen = set[tuple[str, str]]()
     for record in records:
         if not isinstance(record, StepLabelRecord) or not record.corrections:
             continue
         if record.weight <= 0:
-            found.skipped[WEIGHTLESS] += len(record.corrections)
+            skipped[WEIGHTLESS] += len(record.corrections)
             continue
         missing = len(record.corrections)
         for number, corrected, original in corrected_prefixes(record):
             missing -= 1
             key = corrected.content_hash, original.content_hash
             if key[0] == key[1]:
-                found.skipped[EQUAL] += 1
+                skipped[EQUAL] += 1
             elif key in seen:
-                found.skipped[REPEATED] += 1
+                skipped[REPEATED] += 1
             else:
                 seen.add(key)
-                found.pairs.append(StepPair(_comparison(record, number, corrected, original, weight), record))
-        found.skipped[NO_STEP] += missing
-    found.skipped = +found.skipped
-    return found
+                yield StepPair(_comparison(record, number, corrected, original, weight), record, number)
+        skipped[NO_STEP] += missing
 
 
 def first_error(record: StepLabelRecord) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from apps.annotation import own_progress, selectors
+from apps.annotation.corrections import OfferedTool, offered_tools
 from apps.annotation.feedback_types import FEEDBACK_TYPES, AnyFeedbackType
 from apps.annotation.feedback_types.comment import COMMENT
 from apps.annotation.feedback_types.step import BOTH, NONE, STEP, asks_first_error, tag_options
@@ -22,8 +23,9 @@ from apps.trajectories.step_cards import step_cards
 from workers.schema.patterns import TextPattern
 
 ROWS = 20  # rows loaded at a time
-_ONE_SIDE_FIELD = TextPattern(r"step-(?:left|right)-(\d{1,6})(-correction|-tag-\d{1,2})?")
+_ONE_SIDE_FIELD = TextPattern(r"step-(?:left|right)-(\d{1,6})(-correction|-tool|-arguments|-tag-\d{1,2})?")
 _NUMBER = TextPattern(r"comment-(\d{1,4})-")
+_CORRECTION_PARTS = ("correction", "tool", "arguments")
 SKIP_REASONS = ("I do not know enough about this topic", "I see no difference", "Too long", "Not readable")
 FLAG_REASONS = ("Broken or missing text", "The task makes no sense", "Harmful or private content")
 
@@ -66,8 +68,9 @@ def item_context(
     fields = _merge_shared_marks(fields, shown, alignment)
     everything = everything or "all" in request.GET
     kinds = [FEEDBACK_TYPES[name] for name in assignment.item.campaign.feedback_types]
-    prefix = _prefix(shown, alignment, fields) if everything else None
-    rows = _rows(shown, alignment, 0, len(alignment.rows) if everything else ROWS, fields)
+    tools = _tools_by_side(kinds, shown)
+    prefix = _prefix(shown, alignment, fields, tools[0]) if everything else None
+    rows = _rows(shown, alignment, 0, len(alignment.rows) if everything else ROWS, fields, tools)
     return {
         "assignment": assignment,
         "task": assignment.item.task,
@@ -82,6 +85,7 @@ def item_context(
         "comments": _comments(fields, blank="comment" in request.GET),
         "marking": _marking(kinds, shown),
         "markable": _count_markable(shown, alignment),
+        "agent_tools": _agent_tools(tools),
         "held": _hidden_marks(fields, prefix, rows["rows"]),
         "skip": leave_context("skip"),
         "flag": leave_context("flag"),
@@ -152,6 +156,25 @@ def accepted_fields(assignment: Assignment) -> dict[str, str]:
     return suggested_fields(annotation, present_item(assignment), types) | {ACCEPTED_FIELD: "1"}
 
 
+def _tools_by_side(kinds: Sequence[AnyFeedbackType], shown: PresentedItem) -> list[list[OfferedTool]]:
+    """What corrections can call, where steps are labelled."""
+    asks_steps = STEP in kinds
+    return [
+        offered_tools(shown.on_side(side)) if asks_steps else [] for side in range(len(shown.trajectories))
+    ]
+
+
+def _agent_tools(tools: Sequence[Sequence[OfferedTool]]) -> list[dict[str, Any]]:
+    """The tools of each side; once where all sides have the same."""
+    if all(each == tools[0] for each in tools):
+        return [{"side": "all", "letter": "", "tools": tools[0]}] if tools[0] else []
+    return [
+        {"side": SIDES[side], "letter": LETTERS[side], "tools": each}
+        for side, each in enumerate(tools)
+        if each
+    ]
+
+
 def _count_markable(shown: PresentedItem, alignment: Alignment) -> int:
     """Agent steps that can be labelled; shared ones once."""
     count = sum(trajectory.agent_step_count for trajectory in shown.trajectories)
@@ -168,11 +191,15 @@ def rows_context(assignment: Assignment, start: str) -> dict[str, Any]:
     campaign = assignment.item.campaign
     kinds = [FEEDBACK_TYPES[name] for name in campaign.feedback_types]
     context: dict[str, Any] = {"campaign": campaign, "marking": _marking(kinds, shown)}
+    tools = _tools_by_side(kinds, shown)
     if start == "prefix":
-        return context | {"prefix": _prefix(shown, alignment, fields), "trajectory": shown.on_side(0)}
+        return context | {
+            "prefix": _prefix(shown, alignment, fields, tools[0]),
+            "trajectory": shown.on_side(0),
+        }
     if not start.isdecimal() or len(start) > 9:
         raise DomainError(f"start must be a row number, not {start!r}.")
-    return context | _rows(shown, alignment, int(start), int(start) + ROWS, fields)
+    return context | _rows(shown, alignment, int(start), int(start) + ROWS, fields, tools)
 
 
 def leave_context(how: str) -> dict[str, Any]:
@@ -198,7 +225,12 @@ def _align_sides(shown: PresentedItem) -> Alignment:
 
 
 def _rows(
-    shown: PresentedItem, alignment: Alignment, start: int, stop: int, fields: FormFields
+    shown: PresentedItem,
+    alignment: Alignment,
+    start: int,
+    stop: int,
+    fields: FormFields,
+    tools: Sequence[Sequence[OfferedTool]],
 ) -> dict[str, Any]:
     runs = [shown.on_side(side) for side in range(len(shown.trajectories))]
     rows = [
@@ -206,7 +238,7 @@ def _rows(
             "number": row.number,
             "differs": row.differs,
             "cells": [
-                _side(shown, side) | _cell(card, SIDES[side], shown, fields)
+                _side(shown, side) | _cell(card, SIDES[side], shown, fields, tools[side])
                 for side, card in enumerate(row.cards)
             ],
         }
@@ -224,21 +256,33 @@ def _side(shown: PresentedItem, side: int) -> dict[str, Any]:
     return {"side": SIDES[side], "letter": LETTERS[side], "trajectory": shown.on_side(side)}
 
 
-def _prefix(shown: PresentedItem, alignment: Alignment, fields: FormFields) -> list[dict[str, Any]]:
+def _prefix(
+    shown: PresentedItem, alignment: Alignment, fields: FormFields, tools: Sequence[OfferedTool]
+) -> list[dict[str, Any]]:
     """The shared first steps, shown once; a label on them is for all trajectories."""
     cards = step_cards(shown.on_side(0).pk, 0, alignment.prefix)
-    return [_cell(card, BOTH, shown, fields) for card in cards]
+    return [_cell(card, BOTH, shown, fields, tools) for card in cards]
 
 
-def _cell(card: StepCard | None, side: str, shown: PresentedItem, fields: FormFields) -> dict[str, Any]:
-    """A step card, with its label and correction for an agent step."""
+def _cell(
+    card: StepCard | None,
+    side: str,
+    shown: PresentedItem,
+    fields: FormFields,
+    tools: Sequence[OfferedTool],
+) -> dict[str, Any]:
+    """A step card, with its label and correction for an agent step. tools: that the correction can call."""
     if card is None or card.agent_step is None:
         return {"card": card}
     name = f"step-{side}-{card.agent_step}"
-    correction = fields.get(f"{name}-correction", "")
+    written = {part: fields.get(f"{name}-{part}", "") for part in _CORRECTION_PARTS}
+    names = [tool.name for tool in tools]
+    names += [] if written["tool"] in ("", *names) else [written["tool"]]
     return {
         "card": card,
-        "mark": {"name": name, "value": fields.get(name, ""), "correction": correction}
+        "mark": {"name": name, "value": fields.get(name, ""), "tools": names}
+        | written
+        | {"has_correction": any(written.values())}
         | {"tags": tag_options(fields, name, shown)}
         | {"first": f"first-{side}", "is_first": fields.get(f"first-{side}") == str(card.agent_step)},
     }
@@ -270,7 +314,8 @@ def _hidden_marks(
     """Labels of steps that are not on the page yet, for hidden fields."""
     cells = [*(prefix or ()), *(cell for row in rows for cell in row["cells"])]
     marks = [cell["mark"] for cell in cells if cell.get("mark")]
-    there = {name for mark in marks for name in (mark["name"], f"{mark['name']}-correction")}
+    there = {mark["name"] for mark in marks}
+    there |= {f"{mark['name']}-{part}" for mark in marks for part in _CORRECTION_PARTS}
     there |= {tag.name for mark in marks for tag in mark["tags"]}
     there |= {mark["first"] for mark in marks if mark["is_first"]}
     return {

@@ -13,6 +13,7 @@ from pathlib import Path
 from apps.core.errors import DomainError
 from apps.datasets.exports import (
     axolotl,
+    corrections,
     lines,
     llamafactory,
     openrlhf,
@@ -71,6 +72,18 @@ _TABLE = (
         sft.export_trl,
         selects=True,
     ),
+    ExportFormat(
+        "trl-step-pairs",
+        "TRL",
+        "corrections of steps for DPOTrainer and RewardTrainer: the corrected step against the step as it was",
+        corrections.export_trl_pairs,
+    ),
+    ExportFormat(
+        "trl-sft-revised",
+        "TRL",
+        "trajectories up to their first error with the correction in its place, for SFTTrainer",
+        corrections.export_trl_sft,
+    ),
     ExportFormat("trl-prompts", "TRL", "prompts and reference answers, for GRPOTrainer", prompts.export_trl),
     ExportFormat(
         "openrlhf", "OpenRLHF", "preferences for the reward trainer: full conversations", openrlhf.export
@@ -84,6 +97,18 @@ _TABLE = (
         "accepted trajectories for the SFT trainer, up to the first turn that was marked bad",
         sft.export_openrlhf,
         selects=True,
+    ),
+    ExportFormat(
+        "openrlhf-step-pairs",
+        "OpenRLHF",
+        "corrections of steps for the DPO trainer: the corrected step against the step as it was",
+        corrections.export_openrlhf_pairs,
+    ),
+    ExportFormat(
+        "openrlhf-sft-revised",
+        "OpenRLHF",
+        "trajectories up to their first error with the correction in its place, for the SFT trainer",
+        corrections.export_openrlhf_sft,
     ),
     ExportFormat(
         "openrlhf-prompts",

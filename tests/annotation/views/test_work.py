@@ -9,7 +9,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import User
-from apps.annotation.models import Annotation, Assignment, Campaign, Comment, Preference
+from apps.annotation import services
+from apps.annotation.models import Annotation, Assignment, Campaign, Comment, Preference, StepLabelSet
+from apps.trajectories.models import Task
 from tests.annotation import rows
 
 HTMX = {"HX-Request": "true"}
@@ -99,6 +101,42 @@ def test_too_little_said_keeps_what_was_written(annotator_client: Client, assign
     response = annotator_client.post(url("assignment-submit", assignment.pk), posted, headers=HTMX)
     assert response.status_code == 400 and b"data-error" in response.content
     assert not Annotation.objects.exists()
+
+
+TOOLS = [
+    {
+        "name": "find",
+        "description": "Finds <it>.",
+        "input_schema": {
+            "type": "object",
+            "properties": {"id": {"type": "integer", "description": "of the order"}},
+            "required": ["id"],
+        },
+    }
+]
+
+
+def test_a_correction_without_a_script(annotator_client: Client, annotator: User, task: Task) -> None:
+    asked = services.create_campaign(project=task.project, name="Steps", feedback_types=["step"])
+    run = rows.trajectory(task, "one", texts=["one", "two"], metadata={"tools": TOOLS})
+    services.add_items(campaign=asked, items=[services.ItemSpec(trajectories=[run])])
+    page = annotator_client.get(url("campaign-work", asked.pk)).content.decode()
+    assert "Tools of the agent (1)" in page and "Finds &lt;it&gt;." in page and "of the order" in page
+    assert page.count('name="step-left-0-tool"') == page.count('name="step-left-1-arguments"') == 1
+    held = Assignment.objects.get()
+    said = {"step-left-1": "bad", "step-left-1-tool": "find", "step-left-1-arguments": "{}"}
+    response = annotator_client.post(url("assignment-submit", held.pk), form(**said))
+    assert response.status_code == 400
+    refused = response.content.decode()
+    assert "The arguments of find do not fit its parameters: id is missing." in refused
+    assert "<option selected>find</option>" in refused and ">{}</textarea>" in refused
+    annotator_client.post(
+        url("assignment-submit", held.pk), form(**said | {"step-left-1-arguments": '{"id": 7}'})
+    )
+    call = {"name": "find", "arguments": {"id": 7}}
+    assert StepLabelSet.objects.get().corrections == {"1": {"tool_calls": [call]}}
+    again = annotator_client.get(url("assignment-detail", held.pk)).content.decode()
+    assert "<option selected>find</option>" in again and "{&quot;id&quot;: 7}</textarea>" in again
 
 
 def test_another_comment_without_a_script(annotator_client: Client, assignment: Assignment) -> None:
