@@ -137,13 +137,13 @@ def test_bad_goes_on_and_its_correction_is_the_bad_ones(
     page.keyboard.type("Ask first.")
     checked = page.locator(".step-mark input:checked")
     assert checked.evaluate_all("marks => marks.map((mark) => mark.value)")[:4] == ["bad", "good", "bad", ""]
-    texts = page.locator(".step-correction textarea").evaluate_all("all => all.map((one) => one.value)")
+    texts = page.locator("textarea[name$=-correction]").evaluate_all("all => all.map((one) => one.value)")
     assert texts[:4] == ["", "", "Ask first.", ""]
     page.keyboard.press("Escape")
     page.keyboard.press("j")  # who moves on corrects what they see
     page.keyboard.press("w")
     page.keyboard.type("This one.")
-    texts = page.locator(".step-correction textarea").evaluate_all("all => all.map((one) => one.value)")
+    texts = page.locator("textarea[name$=-correction]").evaluate_all("all => all.map((one) => one.value)")
     assert texts[:5] == ["", "", "Ask first.", "", "This one."]
 
 
