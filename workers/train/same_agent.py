@@ -8,6 +8,8 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from workers.errors import RewardError
 from workers.schema import FeedbackRecord, Step, Trajectory
 from workers.schema.conditions import MOST_CHARACTERS, with_conditions
@@ -21,6 +23,9 @@ def same_agent_pairs(
     records: Sequence[FeedbackRecord], recipe: Recipe, *, seed: int
 ) -> list[tuple[Trajectory, Trajectory]]:
     """(by the reference's agent, by another agent) of one task, both with the reference trajectory as a condition.
+
+    Conditions that a record gave its trajectories, such as the criterion of a comparison, are left out: these pairs are
+    not by it.
 
     The reference trajectory is another one of the task by that agent; where it has none, one of another task. Each
     trajectory is the better one at most `generated_per_trajectory` times. Raises RewardError where no two agents that
@@ -59,11 +64,12 @@ def reference_text(trajectory: Trajectory) -> str:
 
 
 def _by_agent(records: Iterable[FeedbackRecord]) -> list[tuple[Agent, Trajectory]]:
-    """Distinct trajectories whose agent is named. What two agents wrote alike tells neither."""
+    """Distinct trajectories whose agent is named, without conditions: else one would be its own reference where two
+    records give it different ones. What two agents wrote alike tells neither."""
     agents: dict[str, set[Agent]] = defaultdict(set)
     trajectories: dict[str, Trajectory] = {}
     for record in records:
-        for trajectory in record_trajectories(record):
+        for trajectory in map(_without_conditions, record_trajectories(record)):
             if trajectory.agent:
                 key = trajectory.content_hash
                 agents[key].add((trajectory.agent, trajectory.agent_version))
@@ -73,6 +79,10 @@ def _by_agent(records: Iterable[FeedbackRecord]) -> list[tuple[Agent, Trajectory
         for key, trajectory in trajectories.items()
         if len(agents[key]) == 1
     ]
+
+
+def _without_conditions(trajectory: Trajectory) -> Trajectory:
+    return replace(trajectory, conditions={}) if trajectory.conditions else trajectory
 
 
 def _references(trajectory: Trajectory, own: Sequence[Trajectory]) -> list[Trajectory]:

@@ -7,7 +7,7 @@ import pytest
 from workers.errors import RewardError
 from workers.models import load
 from workers.schema import OutcomeRecord, Part, PreferenceRecord, Step, Task, ToolCall, Trajectory
-from workers.schema.conditions import with_conditions
+from workers.schema.conditions import conditioned_records, with_conditions
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.train.pipeline import train
 from workers.train.same_agent import reference_text, same_agent_pairs
@@ -166,3 +166,20 @@ def test_a_model_learns_agents_from_trajectories_without_labels_and_is_a_parent(
     (tuned / "parent").mkdir()
     (folder / "model").rename(tuned / "parent" / "model")
     assert train(tuned)["train"]["parent"] == {"name": "p/m@1"}
+
+
+def test_what_records_ask_by_is_no_part_of_the_pairs() -> None:
+    """By two criteria a trajectory has two principles, and would be its own reference."""
+    a1, a2, b1 = written("a1", "a"), written("a2", "a", task="other"), written("b1", "b")
+    records = conditioned_records(
+        [
+            PreferenceRecord(a=a1, b=b1, choice="a", annotator="ann", criterion=name)
+            for name in ("polite", "right")
+        ]
+        + outcomes(a2),
+        ("reference", "principle"),
+    )
+    recipe = replace(RECIPE, conditioned=("reference", "principle"))
+    ((better, worse),) = same_agent_pairs(records, recipe, seed=1)
+    assert (better.steps, worse.steps) == (a1.steps, b1.steps)
+    assert better.conditions == worse.conditions == {"reference": "a2"}
