@@ -92,12 +92,12 @@ def call_metrics(usage: Any, seconds: Any = None) -> dict[str, Any]:
 def _number(holder: Mapping[str, Any], keys: tuple[str, ...]) -> float | int | None:
     for key in keys:
         value = holder.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value):
+        if isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value):
             return value
     return None
 
 
-def _is_finite(value: float) -> bool:
+def is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
     except OverflowError:  # a whole number of hundreds of digits

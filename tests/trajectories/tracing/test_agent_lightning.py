@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from apps.trajectories.formats.tracing.agent_lightning import final_reward
 from apps.trajectories.import_reader import ImportReader
 from tests.peer_modules import peer_loader
 from tests.trajectories.real_files import comes_back
@@ -101,3 +102,28 @@ def test_the_names_are_theirs(their_names: Any) -> None:
     name = f"{rewards}.0.{their_names.RewardAttributes.REWARD_VALUE.value}"
     assert any(name in span["attributes"] for span in SPANS)
     assert {span["name"] for span in SPANS} == {"chat", their_names.AGL_ANNOTATION}
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "null", "-Infinity", "1e999"])
+def test_an_attempt_whose_final_reward_is_no_finite_number_has_none(number) -> None:
+    """Not the one that the agent emitted before."""
+    lines = []
+    for span in SPANS:
+        attributes = span["attributes"]
+        is_final = attributes.get("agentlightning.reward.0.name") == "primary"
+        lines.append(
+            json.dumps(
+                span | {"attributes": attributes | {"agentlightning.reward.0.value": "NUMBER"}}
+            ).replace('"NUMBER"', number)
+            if is_final
+            else json.dumps(span)
+        )
+    reader = ImportReader(None)
+    raw = "".join(f"{line}\n" for line in lines).encode()
+    found = [reader.read(record) for record in records(reader, raw) if record.document is not None]
+    assert [trajectory.reward for trajectory in found] == [None] * 3
+
+
+def test_of_rewards_without_an_order_the_last_one_is_final() -> None:
+    spans = [{"final": {"reward": reward, "order": 0}} for reward in (1.0, 2.0)]
+    assert final_reward(spans) == {"reward": 2.0}

@@ -4,11 +4,14 @@ A span has `rollout_id`, `attempt_id` and `sequence_id` next to its own ids, and
 attempt have several trace ids: that of the reward which a rollout returns is drawn at random. The attempt is the run.
 
 Rewards are attributes, `agentlightning.reward.N.name` and `.value`, of which the first is the primary one. The last
-span that has any is the final reward, as Agent-Lightning's own `find_final_reward` has it.
+span that has any is the final reward, as Agent-Lightning's own `find_final_reward` has it. Where that one is no finite
+number (pydantic writes NaN as null), the attempt has no reward, and not an earlier one.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from apps.trajectories.formats.stated import is_finite
 
 _MOST_REWARDS = 1000
 
@@ -23,13 +26,15 @@ def attempt_name(given: Mapping[str, Any]) -> str:
 
 
 def reward_facts(given: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """{"reward": the primary one, "rewards": {name: value} where there are several, "order": of the span}, or {}."""
-    rewards: dict[str, float] = {}
+    """{"reward": the primary one, "rewards": {name: value} where there are several, "order": of the span}, or {}. None
+    in place of a reward that is no finite number."""
+    rewards: dict[str, float | None] = {}
     for number in range(_MOST_REWARDS):
-        value = attributes.get(f"agentlightning.reward.{number}.value")
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        key = f"agentlightning.reward.{number}.value"
+        if key not in attributes:
             break
-        rewards[str(attributes.get(f"agentlightning.reward.{number}.name", number))] = float(value)
+        name = str(attributes.get(f"agentlightning.reward.{number}.name", number))
+        rewards[name] = _number(attributes[key])
     if not rewards:
         return {}
     order = given.get("sequence_id")
@@ -39,6 +44,13 @@ def reward_facts(given: Mapping[str, Any], attributes: Mapping[str, Any]) -> dic
 
 def final_reward(spans: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Of the spans of an attempt, the reward that came last, without its place."""
-    found = [span["final"] for span in spans if isinstance(span.get("final"), dict)]
+    found = [span["final"] for span in spans if isinstance(span.get("final"), dict)][
+        ::-1
+    ]  # `max` takes the first
     last: dict[str, Any] = max(found, key=lambda facts: int(facts["order"]), default={})
     return {key: value for key, value in last.items() if key != "order"}
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)
+    return float(value) if is_number else None
