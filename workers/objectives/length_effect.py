@@ -10,6 +10,7 @@ from workers.text.segments import segments
 
 _PRIOR = 1e-3  # keeps the slope finite where the longer one always wins
 _NEWTON_STEPS = 50
+_LEAST_SPREAD = 1e-9  # of log lengths: less is rounding, where all are of one length
 
 
 def agent_text_length(trajectory: Trajectory) -> int:
@@ -33,7 +34,8 @@ class LengthEffect(nn.Module):
         super().__init__()
         sides = {side.content_hash: side for pair in chosen for side in pair}
         logs = torch.tensor([_log_length(side) for side in sides.values()] or [0.0], dtype=torch.double)
-        self._mean, self._spread = float(logs.mean()), float(logs.std(correction=0)) or 1.0
+        self._mean, spread = float(logs.mean()), float(logs.std(correction=0))
+        self._spread = spread if spread > _LEAST_SPREAD else 1.0
         differences = [self.standardised(better) - self.standardised(worse) for better, worse in chosen]
         self.gamma = nn.Parameter(torch.tensor(_logistic_slope(differences)))
 

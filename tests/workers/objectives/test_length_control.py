@@ -23,6 +23,14 @@ def test_lengths_are_logs_in_standard_deviations_of_training() -> None:
     assert LengthEffect([]).gamma.item() == 0
 
 
+def test_lengths_that_are_all_equal_have_no_spread() -> None:
+    """The mean of seven equal logs is not exactly that log."""
+    same = [trajectory(f"{'x' * 9}{number}") for number in range(7)]
+    effect = LengthEffect([(same[0], other) for other in same[1:]])
+    assert effect.standardised(same[0]) == pytest.approx(0, abs=1e-9)
+    assert effect.standardised(trajectory("x" * 20)) == pytest.approx(math.log(21 / 11))
+
+
 def test_it_begins_where_length_alone_explains_the_choices() -> None:
     """Three of four choose the longer one, two standard deviations apart: s(2 gamma) = 3 / 4."""
     short, long = trajectory("x" * 9), trajectory("x" * 99)
