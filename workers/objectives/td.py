@@ -56,9 +56,10 @@ class TemporalDifference(Objective):
     """The value before the first step and after each one, in standard deviations of the training returns from their
     mean. A linear model learns each from the return itself (lambda = 1), since its fit has fixed targets.
 
-    Each head is led by the values of the next one, which other bootstrap samples have trained (double estimators: van
-    Hasselt 2010), without gradients. The last value has seen the whole trajectory, so that `expectile` above one half,
-    which takes the better continuations for those to come, does not apply to it, as to Q in IQL.
+    Each head is led by the values of another one, where there are several, which other bootstrap samples have trained
+    (double estimators: van Hasselt 2010), without gradients. The last value has seen the whole trajectory, so that
+    `expectile` above one half, which takes the better continuations for those to come, does not apply to it, as to Q
+    in IQL.
     """
 
     name = "td"
