@@ -44,7 +44,6 @@ from workers.schema import (
 from workers.schema.recipe import CONVEX, Recipe, parse_recipe
 from workers.schema.step_corrections import Correction, corrected_prefixes, first_error
 from workers.train.cross_validation import CrossValidation
-from workers.train.synthetic_pairs import generate
 
 SEEDS = 5
 _CACHE_BYTES = 1024**3
@@ -168,11 +167,10 @@ class Bench:
         recipe = parse_recipe(given | {"backbone": self.backbone} | ({"epochs": 2} if self.quick else {}))
         started = time.monotonic()
         records = corrected_records(of, only_first=steps == "first")
-        made = generate(records, recipe, seed=seed)
         folds = CrossValidation(
             recipe, seed, choose_device("auto"), lambda **event: None, cache=self.cache, like=self.like
         )
-        module, model = folds.train([*records, *made])
+        module, model = folds.train(records)
         found = Trained(
             measure(model, of, self.cache), self._choices(model, pairs), _step_pairs(module.examples)
         )

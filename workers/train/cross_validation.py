@@ -24,6 +24,7 @@ from workers.train.learnt_reliability import estimate_reliabilities, needs_estim
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.reward_statistics import reward_statistics, score_rendered
+from workers.train.synthetic_pairs import generate
 from workers.train.trainers import Trainer, trainer_class
 
 _VALIDATION = 10  # one in ten of the other folds' tasks is for early stopping
@@ -147,13 +148,15 @@ class CrossValidation:
     def trainer_on(
         self, records: Sequence[FeedbackRecord], validation_records: Sequence[FeedbackRecord]
     ) -> tuple[Trainer, LoadedModel]:
-        """A model of these records, and the trainer after its run."""
+        """A model of these records and of what the recipe's generators make of them, and the trainer after its run.
+        Without hard negatives, which would take a training more."""
         first = record_trajectories([*records, *validation_records][0])
         renderer = self.renderer or renderer_of(self.recipe, first)
         learnt = training_records(
             records, negate=self.recipe.negate, hindsight=self.recipe.hindsight, seed=self.seed
         )
-        training = collect_training(learnt, renderer, self.recipe)
+        made = generate(records, self.recipe, seed=self.seed)
+        training = collect_training([*learnt, *made], renderer, self.recipe)
         validation = collect(validation_records, renderer, self.recipe)
         trainer = self._trained(self.recipe, training, validation, self._reliabilities(training, validation))
         # In the precision of training: a measurement of the recipe, not the model that will be served.

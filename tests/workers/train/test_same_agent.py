@@ -3,12 +3,15 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from workers.errors import RewardError
 from workers.models import load
 from workers.schema import OutcomeRecord, Part, PreferenceRecord, Step, Task, ToolCall, Trajectory
 from workers.schema.conditions import conditioned_records, with_conditions
 from workers.schema.recipe import Recipe, parse_recipe
+from workers.train.cross_validation import CrossValidation
+from workers.train.events import no_report
 from workers.train.pipeline import train
 from workers.train.same_agent import reference_text, same_agent_pairs
 from workers.train.synthetic_pairs import generate
@@ -183,3 +186,22 @@ def test_what_records_ask_by_is_no_part_of_the_pairs() -> None:
     ((better, worse),) = same_agent_pairs(records, recipe, seed=1)
     assert (better.steps, worse.steps) == (a1.steps, b1.steps)
     assert better.conditions == worse.conditions == {"reference": "a2"}
+
+
+def test_folds_have_generated_comparisons_of_the_tasks_that_they_learn_from() -> None:
+    """No one has labelled a comparison: without them there is nothing to learn."""
+    records = outcomes(
+        *(
+            written(f"the {WORDS[(number + place) % len(WORDS)]} was {word}", agent, task=f"t{number}")
+            for number in range(6)
+            for agent, word in (("one", "fine"), ("two", "poor"))
+            for place in (0, 1)
+        )
+    )
+    recipe = replace(RECIPE, backbone="linear", ensemble=1, folds=3, generated_per_trajectory=1)
+    folds = CrossValidation(recipe, 0, torch.device("cpu"), no_report)
+    module, _ = folds.train_on(records[:8], [])
+    made = [example.record for example in module.examples.items]
+    assert {record.annotator for record in made} == {"generator:same_agent"} and len(made) == 8
+    assert {record.a.task.id for record in made} == {"t0", "t1"}
+    assert len(folds.score_held_out(records).scored_records) == len(records)
