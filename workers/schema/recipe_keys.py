@@ -27,6 +27,12 @@ def _of_objectives(*names: str) -> Callable[[Recipe], bool]:
     return lambda recipe: recipe.objective in names
 
 
+def _learns(recipe: Recipe, *names: str) -> bool:
+    """Whether one of these objectives, whose weight in `joint` is 1 where it is not named, is among the recipe's."""
+    is_part = recipe.objective == "joint" and any(recipe.joint_weights.get(name, 1.0) > 0 for name in names)
+    return is_part or recipe.objective in names
+
+
 _COMPARISONS = ("bradley_terry", "joint")
 _BY_CRITERION = (*_COMPARISONS, "plackett_luce", "regression", "ordinal", GENERATIVE, IMPLICIT)
 READERS = (
@@ -98,8 +104,8 @@ READERS = (
     ),
     KeyReader(
         ("length_control",),
-        "objective = 'bradley_terry', 'plackett_luce' or 'joint'",
-        _of_objectives(*_COMPARISONS, "plackett_luce"),
+        "objective = 'bradley_terry', 'plackett_luce', or 'joint' with a weight of one of these",
+        lambda recipe: _learns(recipe, "bradley_terry", "plackett_luce"),
     ),
     KeyReader(("beta",), f"objective = {IMPLICIT!r}", _of_objectives(IMPLICIT)),
     KeyReader(
@@ -119,11 +125,8 @@ READERS = (
     ),
     KeyReader(
         ("correction_weight",),
-        "objective = 'process' or 'joint'",
-        lambda recipe: (
-            recipe.objective == "process"
-            or (recipe.objective == "joint" and recipe.joint_weights.get("process", 1.0) > 0)
-        ),
+        "objective = 'process', or 'joint' with a weight of process",
+        lambda recipe: _learns(recipe, "process"),
     ),
     KeyReader(
         (

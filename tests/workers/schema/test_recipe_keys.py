@@ -22,6 +22,14 @@ GENERATIVE = f'objective = "generative"\n{DECODER}'
         ("lora_alpha = 8\nlora_rank = 0\n" + DECODER, "lora_alpha", "lora_rank above 0"),
         ('objective = "outcome"\nties = "davidson"', "ties", "objective = 'bradley_terry' or 'joint'"),
         ("beta = 0.1", "beta", "objective = 'implicit_process'"),
+        (
+            'objective = "joint"\nlength_control = true\njoint_weights = {bradley_terry = 0.0, plackett_luce = 0.0}',
+            "length_control",
+            "with a weight of one of these",
+        ),
+        ('objective = "td"\nbackbone = "linear"\ntd_lambda = 0.5', "td_lambda", "than 'linear' and 'hybrid'"),
+        ('objective = "outcome"\nexpectile = 0.7', "expectile", "objective = 'td'"),
+        ("correction_weight = 1.0", "correction_weight", "objective = 'process'"),
         ('objective = "process"\ncriterion = "tone"', "criterion", "'regression'"),
         ("width = 64\n" + DECODER, "width", "'step-encoder' or 'features'"),
         ('backbone = "features"\nencoder = "bert"', "encoder", "backbone = 'step-encoder' or 'hybrid'"),
@@ -65,6 +73,9 @@ def test_a_default_that_is_written_out_is_no_error() -> None:
 
 def test_a_key_is_accepted_where_something_reads_it() -> None:
     assert parse_new_recipe(DECODER + "lora_rank = 0").lora_rank == 0
+    assert parse_new_recipe(
+        {"objective": "joint", "joint_weights": {"bradley_terry": 0.0}, "length_control": True}
+    )
     assert parse_new_recipe("unfrozen = true\nbatch_tasks = 1\nencoder_learning_rate = 1e-4").unfrozen
     assert parse_new_recipe(GENERATIVE + "reinforce_steps = 2\nreinforce_samples = 4").reinforce_samples == 4
     assert parse_new_recipe('generators = ["swap"]\ngenerated_weight = 0.2').generated_weight == 0.2
