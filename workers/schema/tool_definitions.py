@@ -13,7 +13,9 @@ from workers.errors import InvalidRecord
 from workers.schema.decode import json_type_name
 from workers.schema.patterns import compiled
 
-_MOST_CHECKS, _MOST_DEPTH = 5_000, 100  # schemas looked at for one call; beyond them all is taken to be right
+# What one check may look at: schemas, and values and names that they list. Beyond it all is taken to be right.
+_MOST_CHECKS, _MOST_DEPTH = 5_000, 100
+_PATTERN_COST, _CHARACTERS_FOR_ONE = 10, 20  # of a match: so much, and one more for so many characters
 # Types of tool definitions, as JSON Schema has them and as others write them.
 _TYPES: dict[str, str] = {
     **{name: name for name in ("object", "array", "string", "number", "integer", "boolean", "null")},
@@ -36,6 +38,8 @@ _WORDS = {
     "null": "null",
 }
 _LONGEST = 60  # characters of a value in a message
+_MOST_NAMED = 30  # parameters in a message
+_LONGEST_REFERENCE = 1_000  # characters; longer ones allow everything
 
 
 def stated_tools(*metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -43,16 +47,16 @@ def stated_tools(*metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     They are read from `tools` and from an ATIF agent's `tool_definitions`; also in Anthropic's form.
     """
-    found: list[dict[str, Any]] = []
+    found: dict[str, dict[str, Any]] = {}
     for each in metadata:
         agent = each.get("agent")
         stated = [each.get("tools"), agent.get("tool_definitions") if isinstance(agent, dict) else None]
         for tools in stated:
             for tool in tools if isinstance(tools, list) else ():
                 definition = _definition(tool)
-                if definition is not None and definition not in found:
-                    found.append(definition)
-    return found
+                if definition is not None:
+                    found.setdefault(json.dumps(definition, sort_keys=True), definition)
+    return [*found.values()]
 
 
 def _definition(tool: Any) -> dict[str, Any] | None:
@@ -84,8 +88,7 @@ class _SchemaCheck:
         self.root, self.left, self.depth = root, _MOST_CHECKS, 0
 
     def problem(self, schema: Any, value: Any, place: str) -> str | None:
-        self.left = -1 if self.depth > _MOST_DEPTH else self.left - 1
-        if self.left < 0:
+        if not self._can_look(1 if self.depth <= _MOST_DEPTH else _MOST_CHECKS):
             return None
         if not isinstance(schema, dict):
             return f"{place or 'the arguments'}: not allowed" if schema is False else None
@@ -98,6 +101,20 @@ class _SchemaCheck:
         self.depth -= 1
         return found
 
+    def _can_look(self, count: int) -> bool:
+        """Whether so much more can be looked at; once it cannot, nothing more is."""
+        self.left = self.left - count if self.left >= count else -1
+        return self.left >= 0
+
+    def _matches(self, pattern: str, text: str) -> bool:
+        """True too where RE2 cannot read the pattern."""
+        if not self._can_look(_PATTERN_COST + len(text) // _CHARACTERS_FOR_ONE):
+            return True
+        try:
+            return compiled(pattern).search(text) is not None
+        except InvalidRecord:
+            return True
+
     def _kind(self, schema: dict[str, Any], value: Any, place: str) -> str | None:
         where = place or "the arguments"
         if value is None and schema.get("nullable") is True:  # OpenAPI 3.0
@@ -108,7 +125,8 @@ class _SchemaCheck:
             expected = " or ".join(_WORDS[str(name)] for name in known)
             return f"{where}: expected {expected}, got {json_type_name(value)}"
         choices = schema.get("enum")
-        if isinstance(choices, list) and not any(_same(choice, value) for choice in choices):
+        choices = choices if isinstance(choices, list) and self._can_look(len(choices)) else None
+        if choices is not None and not any(_same(choice, value) for choice in choices):
             allowed = ", ".join(_short(choice) for choice in choices[:20])
             return f"{where}: {_short(value)} is not one of {allowed}"
         if "const" in schema and not _same(schema["const"], value):
@@ -118,12 +136,13 @@ class _SchemaCheck:
         if isinstance(value, list):
             return self._array(schema, value, place)
         if isinstance(value, str):
-            return _text_problem(schema, value, where)
+            return self._text(schema, value, where)
         return _number_problem(schema, value, where) if _is_of("number", value) else None
 
     def _object(self, schema: dict[str, Any], value: dict[str, Any], place: str) -> str | None:
         required = schema.get("required")
-        for name in required if isinstance(required, list) else ():
+        required = required if isinstance(required, list) and self._can_look(len(required)) else ()
+        for name in required:
             if isinstance(name, str) and name not in value:
                 return f"{_inner(place, name)} is missing"
         properties = schema.get("properties")
@@ -132,14 +151,21 @@ class _SchemaCheck:
         patterns = patterns if isinstance(patterns, dict) else {}
         for name, each in value.items():
             here = [properties[name]] if name in properties else []
-            here += [inner for pattern, inner in patterns.items() if _matches(pattern, name)]
+            here += [inner for pattern, inner in patterns.items() if self._matches(pattern, name)]
             if not here and (other := schema.get("additionalProperties")) is False:
-                known = ", ".join(properties) or "none"
+                known = ", ".join(each[:_LONGEST] for each in [*properties][:_MOST_NAMED]) or "none"
+                known += f" and {len(properties) - _MOST_NAMED} more" if len(properties) > _MOST_NAMED else ""
                 return f"{_inner(place, name)} is not a parameter; there are {known}"
             for inner in here or [other]:
                 if (found := self.problem(inner, each, _inner(place, name))) is not None:
                     return found
         return _count_problem(schema, len(value), place or "the arguments", "Properties", "keys")
+
+    def _text(self, schema: dict[str, Any], value: str, where: str) -> str | None:
+        pattern = schema.get("pattern")
+        if isinstance(pattern, str) and not self._matches(pattern, value):
+            return f"{where}: {_short(value)} does not match {pattern[:_LONGEST]}"
+        return _count_problem(schema, len(value), where, "Length", "characters")
 
     def _array(self, schema: dict[str, Any], value: list[Any], place: str) -> str | None:
         first, rest = schema.get("prefixItems"), schema.get("items")
@@ -174,7 +200,7 @@ class _SchemaCheck:
 
     def _referenced(self, reference: str) -> Any:
         """What a reference within the schema names; True, which allows everything, for any other."""
-        if not reference.startswith("#"):
+        if not reference.startswith("#") or len(reference) > _LONGEST_REFERENCE:
             return True
         found = self.root
         for token in reference[1:].split("/")[1:]:
@@ -202,13 +228,6 @@ def _is_of(name: str, value: Any) -> bool:
         "null": type(None),
     }
     return isinstance(value, types[name])
-
-
-def _text_problem(schema: dict[str, Any], value: str, where: str) -> str | None:
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str) and not _matches(pattern, value):
-        return f"{where}: {_short(value)} does not match {pattern[:_LONGEST]}"
-    return _count_problem(schema, len(value), where, "Length", "characters")
 
 
 def _number_problem(schema: dict[str, Any], value: float, where: str) -> str | None:
@@ -242,14 +261,6 @@ def _count_problem(schema: dict[str, Any], count: int, where: str, what: str, wo
     return None
 
 
-def _matches(pattern: str, text: str) -> bool:
-    """True too where RE2 cannot read the pattern."""
-    try:
-        return compiled(pattern).search(text) is not None
-    except InvalidRecord:
-        return True
-
-
 def _inner(place: str, name: str) -> str:
     return f"{place}.{name[:_LONGEST]}" if place else name[:_LONGEST]
 
@@ -268,7 +279,14 @@ def _plain(value: Any) -> Any:
 
 
 def _same(first: Any, second: Any) -> bool:
-    return _canonical(first) == _canonical(second)
+    """As JSON Schema has it: 1 and 1.0 are equal, 1 and true are not."""
+    if isinstance(first, bool) or isinstance(second, bool):
+        return first is second
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(_same(each, second[key]) for key, each in first.items())
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(_same, first, second))
+    return bool(first == second)
 
 
 def _short(value: Any) -> str:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workers.schema import tool_definitions
 from workers.schema.tool_definitions import argument_problem, stated_tools
 
 PARAMETERS = {
@@ -124,6 +125,55 @@ def test_a_schema_that_doubles_at_every_reference_ends() -> None:
     """2^40 schemas, of which the first thousands are looked at."""
     steps = {f"s{n}": {"allOf": [{"$ref": f"#/$defs/s{n + 1}"}] * 2} for n in range(40)}
     assert argument_problem({"$ref": "#/$defs/s0", "$defs": steps}, {}) is None
+
+
+WORDS = [str(number) for number in range(2000)]
+PATTERNS = {"type": "object", "patternProperties": {f"(a|b|c)*d{number}": {} for number in range(500)}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"items": {"enum": WORDS}}, ["1999"] * 4000),
+        (PATTERNS, {f"k{number}": 1 for number in range(2000)}),
+        ({"allOf": [{"pattern": f"(x|y)*{number}"} for number in range(2000)]}, "x" * 20_000),
+    ],
+)
+def test_a_check_is_bounded_by_what_it_compares(
+    schema: Any, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While schemas alone were counted, the first took 59 seconds and the second 83."""
+    compared: list[int] = []
+    same, pattern = tool_definitions._same, tool_definitions.compiled
+    monkeypatch.setattr(tool_definitions, "_same", lambda *pair: compared.append(1) or same(*pair))
+    monkeypatch.setattr(tool_definitions, "compiled", lambda text: compared.append(10) or pattern(text))
+    argument_problem({"properties": {"x": schema}}, {"x": value})
+    assert sum(compared) <= 5000
+
+
+def test_names_that_are_required_count_too() -> None:
+    """20,000 names in each of 4,000 objects took 7 seconds."""
+    looked: list[object] = []
+
+    class Looked(dict[str, Any]):
+        def __contains__(self, name: object) -> bool:
+            looked.append(name)
+            return super().__contains__(name)
+
+    schema = {"properties": {"x": {"items": {"required": ["a"] * 1000}}}}
+    assert argument_problem(schema, {"x": [Looked(a=1)] * 4000}) is None
+    assert 1000 <= len(looked) <= 5000
+
+
+def test_a_reference_is_followed_up_to_a_length() -> None:
+    for name, problem in (("x" * 900, "the arguments: not allowed"), ("x" * 1000, None)):
+        assert argument_problem({"$ref": f"#/$defs/{name}", "$defs": {name: False}}, {}) == problem
+
+
+def test_what_is_listed_in_a_message_is_bounded() -> None:
+    schema = {"properties": {f"{number}" * 100: {} for number in range(5000)}, "additionalProperties": False}
+    problem = argument_problem(schema, {"q": 1})
+    assert problem is not None and problem.endswith(" and 4970 more") and len(problem) < 2500
 
 
 def test_types_as_others_write_them() -> None:
