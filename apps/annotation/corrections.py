@@ -12,12 +12,12 @@ from apps.trajectories.patterns import tool_names
 from apps.trajectories.selectors import load_trajectories
 from workers.errors import InvalidRecord
 from workers.schema import StepCorrection, ToolCall
-from workers.schema.decode import convert, json_type_name, parse_json
+from workers.schema.decode import clean, convert, json_type_name, parse_json
 from workers.schema.step_corrections import Correction
 from workers.schema.tool_definitions import argument_problem, stated_tools
 
 MOST_CHARACTERS = 20_000  # of a text, and of the arguments of a call
-_LISTED = 30  # tools that a message names
+_LISTED, _LONGEST_NAME = 30, 100  # tools that a message names, and characters of each
 _EMPTY: dict[str, Any] = {
     "string": "",
     "number": 0,
@@ -68,7 +68,8 @@ def _offered(function: Mapping[str, Any]) -> OfferedTool:
     stated = schema.get("properties") if isinstance(schema, dict) else None
     required = schema.get("required") if isinstance(schema, dict) else None
     properties = stated if isinstance(stated, dict) else {}
-    needed = [name for name in (required if isinstance(required, list) else ()) if isinstance(name, str)]
+    listed = required if isinstance(required, list) else ()
+    needed = dict.fromkeys(name for name in listed if isinstance(name, str))
     parameters = [_parameter(str(name), each, str(name) in needed) for name, each in properties.items()]
     filled = {name: _empty_value(properties.get(name)) for name in needed}
     return OfferedTool(
@@ -99,27 +100,34 @@ def _empty_value(schema: Any) -> Any:
     return schema.get("default", _EMPTY.get(str(schema.get("type")), ""))
 
 
-def check_correction(correction: Correction, trajectory: Trajectory) -> None:
-    """Check that a call is of a tool of the trajectory, with arguments by its schema. Raises InvalidRecord."""
+def check_correction(
+    correction: Correction, trajectory: Trajectory, *, called: str = "the trajectory"
+) -> None:
+    """Check that a call is of a tool of the trajectory, with arguments by its schema. Raises InvalidRecord.
+
+    called: the trajectory, in messages.
+    """
     if isinstance(correction, str):
         return
     call = correction.tool_calls[0]
     tools = {tool.name: tool for tool in offered_tools(trajectory)}
     if not tools:
         raise InvalidRecord(
-            f"the trajectory has no tools, so that {call.name!r} cannot be called; write the correction as text.",
+            f"{called} has no tools, so that {call.name[:_LONGEST_NAME]!r} cannot be called; "
+            "write the correction as text.",
             pointer="/tool_calls/0/name",
         )
     if call.name not in tools:
-        named = ", ".join([*tools][:_LISTED])
+        named = ", ".join(name[:_LONGEST_NAME] for name in [*tools][:_LISTED])
+        named += f" and {len(tools) - _LISTED} more" if len(tools) > _LISTED else ""
         raise InvalidRecord(
-            f"{call.name[:100]!r} is not a tool of the trajectory; its tools are {named}.",
+            f"{call.name[:_LONGEST_NAME]!r} is not a tool of {called}; its tools are {named}.",
             pointer="/tool_calls/0/name",
         )
     assert isinstance(call.arguments, dict)
     if (problem := argument_problem(tools[call.name].schema, call.arguments)) is not None:
         raise InvalidRecord(
-            f"the arguments of {call.name} do not fit its parameters: {problem}.",
+            f"the arguments of {call.name[:_LONGEST_NAME]} do not fit its parameters: {problem}.",
             pointer="/tool_calls/0/arguments",
         )
 
@@ -145,8 +153,9 @@ def _read_correction(value: Any, pointer: str) -> Correction:
 
 
 def _checked(correction: StepCorrection, pointer: str) -> Correction:
+    text = correction.text if correction.text.strip() else ""
     if not correction.tool_calls:
-        return correction.text
+        return text
     if len(correction.tool_calls) > 1:
         raise InvalidRecord(
             f"a correction has one tool call at most, and this one has {len(correction.tool_calls)}; "
@@ -154,10 +163,12 @@ def _checked(correction: StepCorrection, pointer: str) -> Correction:
             pointer=f"{pointer}/tool_calls",
         )
     call = correction.tool_calls[0]
-    arguments = call.arguments
-    if isinstance(arguments, str):
-        arguments = read_arguments(arguments, pointer=f"{pointer}/tool_calls/0/arguments")
-    return StepCorrection(text=correction.text, tool_calls=(ToolCall(name=call.name, arguments=arguments),))
+    place = f"{pointer}/tool_calls/0/arguments"
+    if isinstance(call.arguments, str):
+        arguments = read_arguments(call.arguments, pointer=place)
+    else:
+        arguments = _storable_arguments(call.arguments, pointer=place)
+    return StepCorrection(text=text, tool_calls=(ToolCall(name=call.name, arguments=arguments),))
 
 
 def read_arguments(text: str, *, pointer: str) -> dict[str, Any]:
@@ -172,7 +183,22 @@ def read_arguments(text: str, *, pointer: str) -> dict[str, Any]:
             f'arguments are a JSON object, such as {{"id": 7}}, and this is {json_type_name(value)}.',
             pointer=pointer,
         )
-    return value
+    return _storable_arguments(value, pointer=pointer)
+
+
+def _storable_arguments(value: dict[str, Any], *, pointer: str) -> dict[str, Any]:
+    """Without what the database cannot hold. Raises InvalidRecord."""
+    arguments: dict[str, Any] = clean(value)[0]
+    try:
+        text = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise InvalidRecord(
+            "arguments have a number that is too large to be stored; write one below 1.7e308.",
+            pointer=pointer,
+        ) from None
+    if len(text) > MOST_CHARACTERS:
+        raise InvalidRecord(f"arguments can have at most {MOST_CHARACTERS} characters.", pointer=pointer)
+    return arguments
 
 
 def stored_corrections(corrections: Mapping[int, Correction]) -> dict[str, Any]:

@@ -62,12 +62,16 @@ function ago(ms) {
   return `${Math.round(seconds / 60)} min ago`;
 }
 
+// What was written on a step is seen.
+const unfold = (field) => field.closest?.(".step-correction")?.setAttribute("open", "");
+
 // A field as it was left. What belongs to a step that is not on the page yet waits in a hidden one.
 export function fill(name, value) {
   const field = form.elements[name];
   if (field instanceof RadioNodeList) field.value = value;
   else if (["radio", "checkbox"].includes(field?.type)) field.checked = field.value === value;
   else if (field) field.value = value;
+  if (field && value) unfold(field);
   if (!value || new FormData(form).getAll(name).at(-1) === value) return;
   const held = Object.assign(document.createElement("input"), { type: "hidden", name, value });
   held.dataset.held = "";
@@ -82,6 +86,7 @@ export function takeOver() {
     if (!field) continue;
     if (["radio", "checkbox"].includes(field.type)) field.checked = true;
     else field.value = held.value;
+    unfold(field);
     held.remove();
   }
 }

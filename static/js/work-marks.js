@@ -86,7 +86,11 @@ function toolOf(select) {
 }
 function showParameters(select) {
   const tool = toolOf(select);
-  select.parentElement.querySelector(".step-call-parameters").replaceChildren(...(tool ? [...tool.cloneNode(true).children] : []));
+  const place = select.parentElement.querySelector(".step-call-parameters");
+  if ((place.dataset.of ?? "") !== select.value) { // what stays is not read out once more
+    place.dataset.of = select.value;
+    place.replaceChildren(...(tool ? [...tool.cloneNode(true).children] : []));
+  }
   return tool;
 }
 document.addEventListener("change", (event) => {
@@ -99,24 +103,25 @@ document.addEventListener("change", (event) => {
   written.value = tool?.dataset.template ?? "";
   written.dispatchEvent(new Event("input", { bubbles: true }));
 });
-const showAllParameters = () => document.querySelectorAll("#work .step-call > select").forEach(showParameters);
-document.addEventListener("htmx:afterSettle", showAllParameters);
+export const showAllParameters = () => document.querySelectorAll("#work .step-call > select").forEach(showParameters);
 
 // A mistake in a correction is where it was written.
 export function showMistake(name) {
   const field = name && document.querySelector(`#work .work-cell [name="${CSS.escape(name)}"]:not([type=radio])`);
   if (!field) return;
-  field.closest("details").open = true;
+  field.closest(".step-correction")?.setAttribute("open", "");
   field.setAttribute("aria-invalid", "true");
   field.classList.add("is-invalid");
   field.scrollIntoView({ block: "center" });
   field.focus({ preventScroll: true });
 }
-document.addEventListener("input", ({ target }) => {
-  if (!target.matches?.(".step-correction .is-invalid")) return;
-  target.removeAttribute("aria-invalid");
-  target.classList.remove("is-invalid");
-});
+function forgetMistake({ target }) {
+  for (const field of target.closest?.(".work-cell")?.querySelectorAll(".is-invalid") ?? []) {
+    field.removeAttribute("aria-invalid");
+    field.classList.remove("is-invalid");
+  }
+}
+for (const type of ["input", "change"]) document.addEventListener(type, forgetMistake);
 
 // A radio button that is pressed once more is let go: the first error can be taken back.
 let wasChecked = null;

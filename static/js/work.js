@@ -3,7 +3,7 @@
 import "./walk.js";
 import { fill, startDrafts, takeOver } from "./work-draft.js";
 import { askQuestion, startQuestions } from "./work-questions.js";
-import { showMistake, startMarks } from "./work-marks.js";
+import { showAllParameters, showMistake, startMarks } from "./work-marks.js";
 import { startClock } from "./work-clock.js";
 import { isComposing } from "./shortcut.js";
 import { errorIn } from "./toast.js";
@@ -17,7 +17,9 @@ const on = (type, selector, handle) =>
   });
 
 document.addEventListener("htmx:afterSettle", () => {
-  if (decision()) takeOver();
+  if (!decision()) return;
+  takeOver();
+  showAllParameters();
 });
 
 // Links that have a page of their own without a script open a sheet here.

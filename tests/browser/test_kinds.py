@@ -178,6 +178,25 @@ def test_a_tool_call_as_what_it_should_have_done(at_work: Any, tools: Any, proje
     assert StepLabelSet.objects.get().corrections == {"1": {"text": "I pay it back.", "tool_calls": [call]}}
 
 
+def test_a_call_that_is_half_written_comes_back_unfolded(at_work: Any, tools: Any, project: Project) -> None:
+    """From the draft in the browser, where sending it fails."""
+    made = campaign(project, "Steps", "step")
+    add_item(made, "refund-1", "Looking for it.", length=2)
+    defines_tools("refund-1")
+    page = at_work(made)
+    page.route("**/draft/", lambda route: route.abort())
+    page.watched.wrong_is_expected = True  # type: ignore[attr-defined]
+    press(page, "j", "j", "b", "w", "Tab")
+    page.keyboard.type("ref")
+    arguments = page.locator("[name=step-left-1-arguments]")
+    arguments.fill('{"order": ')
+    page.reload()
+    expect(arguments).to_be_visible()
+    expect(arguments).to_have_value('{"order": ')
+    expect(page.locator("[name=step-left-1-tool]")).to_have_value("refund")
+    expect(page.locator(".step-call-parameters").nth(1)).to_contain_text("Pays money back.")
+
+
 def test_what_it_should_have_done_at_the_first_error(at_work: Any, tools: Any, project: Project) -> None:
     made = campaign(project, "First error", "step", options={"step": {"mark": "first_error"}})
     add_item(made, "refund-1", "Looking for it.", length=2)

@@ -101,8 +101,8 @@ def _parse_corrections(fields: FormFields, shown: PresentedItem, rows: list[Step
             continue
         for place in _places(match[1], shown):
             step = _step(match[2], place, shown, name)
-            _check_marked(rows[place], step, place, name)
-            _check_call(correction, shown.on_side(place), name)
+            _check_marked(rows[place], step, place, shown, name)
+            _check_call(correction, place, shown, name)
             rows[place].corrections |= stored_corrections({step: correction})
 
 
@@ -130,25 +130,31 @@ def _correction(fields: FormFields, name: str) -> Correction:
     return StepCorrection(text=text, tool_calls=(ToolCall(name=tool, arguments=read),))
 
 
-def _check_marked(row: StepLabelSet, step: int, place: int, name: str) -> None:
+def _check_marked(row: StepLabelSet, step: int, place: int, shown: PresentedItem, name: str) -> None:
     """Raises DomainError for a correction of a step that is not marked."""
-    if row.has_first_error and row.first_error != step:
-        marked = "no error" if row.first_error is None else f"step {row.first_error} as the first error"
+    corrected = f"Agent step {step}"
+    corrected += f" of {LETTERS[place]}" if len(shown.trajectories) > 1 else ""
+    if asks_first_error(shown):
+        if row.has_first_error and row.first_error == step:
+            return
+        marked = "you marked no error" if row.has_first_error else "the first error is not marked"
+        if row.first_error is not None:
+            marked = f"you marked agent step {row.first_error} as the first error"
         raise DomainError(
-            f"Step {step} of {LETTERS[place]} has a correction, and you marked {marked}; mark step {step}, or delete "
-            "its correction.",
-            pointer=f"/{name}",
+            f"{corrected} has a correction, and {marked}; mark agent step {step}, or delete its correction.",
+            pointer=f"/{name}-correction",
         )
-    if not row.has_first_error and str(step) not in row.labels:
+    if str(step) not in row.labels:
         raise DomainError(
-            f"Step {step} of {LETTERS[place]} has a correction but no label; choose a label.",
-            pointer=f"/{name}",
+            f"{corrected} has a correction but no label; choose a label, or delete the correction.",
+            pointer=f"/{name}-correction",
         )
 
 
-def _check_call(correction: Correction, trajectory: Trajectory, name: str) -> None:
+def _check_call(correction: Correction, place: int, shown: PresentedItem, name: str) -> None:
+    called = f"trajectory {LETTERS[place]}" if len(shown.trajectories) > 1 else "the trajectory"
     try:
-        check_correction(correction, trajectory)
+        check_correction(correction, shown.on_side(place), called=called)
     except InvalidRecord as error:
         field = "arguments" if (error.pointer or "").endswith("arguments") else "tool"
         message = error.message[:1].upper() + error.message[1:]

@@ -69,7 +69,7 @@ def item_context(
     everything = everything or "all" in request.GET
     kinds = [FEEDBACK_TYPES[name] for name in assignment.item.campaign.feedback_types]
     tools = _tools_by_side(kinds, shown)
-    prefix = _prefix(shown, alignment, fields, tools[0]) if everything else None
+    prefix = _prefix(shown, alignment, fields, _shared_tools(tools)) if everything else None
     rows = _rows(shown, alignment, 0, len(alignment.rows) if everything else ROWS, fields, tools)
     return {
         "assignment": assignment,
@@ -164,6 +164,12 @@ def _tools_by_side(kinds: Sequence[AnyFeedbackType], shown: PresentedItem) -> li
     ]
 
 
+def _shared_tools(tools: Sequence[Sequence[OfferedTool]]) -> list[OfferedTool]:
+    """Those that all sides have: a correction of a shared step is of all trajectories."""
+    names = [{tool.name for tool in each} for each in tools]
+    return [tool for tool in tools[0] if all(tool.name in each for each in names)]
+
+
 def _agent_tools(tools: Sequence[Sequence[OfferedTool]]) -> list[dict[str, Any]]:
     """The tools of each side; once where all sides have the same."""
     if all(each == tools[0] for each in tools):
@@ -194,7 +200,7 @@ def rows_context(assignment: Assignment, start: str) -> dict[str, Any]:
     tools = _tools_by_side(kinds, shown)
     if start == "prefix":
         return context | {
-            "prefix": _prefix(shown, alignment, fields, tools[0]),
+            "prefix": _prefix(shown, alignment, fields, _shared_tools(tools)),
             "trajectory": shown.on_side(0),
         }
     if not start.isdecimal() or len(start) > 9:

@@ -154,6 +154,11 @@ def test_a_correction_that_calls_a_tool_in_and_out_and_in_again(project: Project
     assert [row.corrections for row in StepLabelSet.objects.all()] == corrections
 
 
+def test_a_blank_correction_is_none(project: Project) -> None:
+    assert load(project, "steps", STEPS | {"corrections": {"0": {"text": " "}, "2": "\n"}}).created == 1
+    assert StepLabelSet.objects.get().corrections == {}
+
+
 def test_another_answer_is_a_revision_and_the_other_questions_stay(project: Project) -> None:
     load(project, "rubric", SCORE, SCORE | {"criterion": "true", "value": 1})
     load(project, "rubric", SCORE | {"value": 5})
@@ -217,6 +222,13 @@ def test_a_criterion_that_is_defined_otherwise_is_another_version(project: Proje
             DEFINED | {"corrections": {"1": {"tool_calls": [{"name": "find", "arguments": {"id": "7"}}]}}},
             "/corrections/1/tool_calls/0/arguments",
             "id: expected a whole number, got a string",
+        ),
+        (
+            "steps",
+            FIND
+            | {"corrections": {"1": {"tool_calls": [{"name": "find", "arguments": {"id": "x" * 20_000}}]}}},
+            "/corrections/1/tool_calls/0/arguments",
+            "at most 20000 characters",
         ),
         (
             "steps",

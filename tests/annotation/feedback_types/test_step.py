@@ -37,7 +37,10 @@ def test_what_both_begin_with_is_said_of_both() -> None:
     [
         ({"step-left-3": "good"}, "agent steps are 0 to 2"),
         ({"step-left-0": "fine"}, "Unknown label"),
-        ({"step-left-1-correction": "Ask first."}, "correction but no label"),
+        (
+            {"step-left-1-correction": "Ask first."},
+            "Agent step 1 of A has a correction but no label; choose a label",
+        ),
     ],
 )
 def test_marks_that_cannot_be_are_refused(said: dict[str, str], message: str) -> None:
@@ -115,6 +118,8 @@ def test_a_call_as_a_correction_there_and_back() -> None:
         (call("book", "{}"), DEFINED, "'book' is not a tool of the trajectory; its tools are find", "tool"),
         (call("find", "{}"), CALLED, "its tools are search", "tool"),
         (call("find", "{}"), NO_TOOLS, "no tools, .* write the correction as text", "tool"),
+        (call("find", '{"id": 1e999}'), DEFINED, "a number that is too large to be stored", "arguments"),
+        (call("find", '{"a":[' + "1," * 9_000 + "1]}"), DEFINED, "at most 20000 characters", "arguments"),
         (call("", '{"id": 7}'), DEFINED, "arguments but no tool; choose the tool", "tool"),
         ({"step-left-1-correction": "x" * 20_001}, DEFINED, "at most 20000 characters", "correction"),
     ],
@@ -134,11 +139,14 @@ def test_the_first_error_can_have_a_correction() -> None:
     assert list(row.corrections) == ["2"]
     assert STEP.form_values([row], asked) == said
     with pytest.raises(
-        DomainError, match="Step 1 of A has a correction, and you marked step 2 as the first error"
+        DomainError, match="Agent step 1 has a correction, and you marked agent step 2 as the first error"
     ):
         STEP.parse(said | {"step-left-1-correction": "Ask."}, asked)
-    with pytest.raises(DomainError, match="and you marked no error; mark step 2, or delete"):
+    with pytest.raises(DomainError, match="and you marked no error; mark agent step 2, or delete"):
         STEP.parse(said | {"first-left": "none"}, asked)
+    with pytest.raises(DomainError, match="the first error is not marked; mark agent step 2") as refused:
+        STEP.parse(said | {"first-left": ""}, asked)
+    assert refused.value.pointer == "/step-left-2-correction"
 
 
 def test_what_a_tool_is_offered_with() -> None:
@@ -149,3 +157,28 @@ def test_what_a_tool_is_offered_with() -> None:
         ("full", "true or false", False),
     ]
     assert [each.name for each in offered_tools(CALLED.trajectories[0])] == ["search"]
+
+
+def test_what_the_database_cannot_hold_is_replaced_in_arguments() -> None:
+    (row,) = STEP.parse(BAD | call("search", '{"q": "a\\u0000b", "\\ud800": 1}'), CALLED)
+    assert row.corrections["1"]["tool_calls"][0]["arguments"] == {"q": "a\ufffdb", "\ufffd": 1}
+
+
+def test_a_call_at_a_shared_step_is_refused_with_the_trajectory() -> None:
+    tools = [["find", "book"], ["find"]]
+    pair = [Trajectory(pk=n, agent_step_count=3, tools=each) for n, each in enumerate(tools)]
+    shown = PresentedItem(pair, (0, 1))
+    said = {"step-both-0": "bad", "step-both-0-tool": "book"}
+    with pytest.raises(DomainError, match="'book' is not a tool of trajectory B; its tools are find"):
+        STEP.parse(said, shown)
+    rows = STEP.parse(said | {"step-both-0-tool": "find"}, shown)
+    assert [list(row.corrections) for row in rows] == [["0"], ["0"]]
+
+
+def test_messages_stay_short_with_tools_from_strangers() -> None:
+    many = PresentedItem(
+        [Trajectory(pk=1, agent_step_count=3, tools=["n" * 500 + str(n) for n in range(99)])], (0,)
+    )
+    with pytest.raises(DomainError, match="and 69 more") as refused:
+        STEP.parse(BAD | call("x" * 5000, "{}"), many)
+    assert len(refused.value.message) < 4000

@@ -129,14 +129,47 @@ def test_a_correction_without_a_script(annotator_client: Client, annotator: User
     assert response.status_code == 400
     refused = response.content.decode()
     assert "The arguments of find do not fit its parameters: id is missing." in refused
-    assert "<option selected>find</option>" in refused and ">{}</textarea>" in refused
+    assert '<option value="find" selected>find</option>' in refused and ">{}</textarea>" in refused
     annotator_client.post(
         url("assignment-submit", held.pk), form(**said | {"step-left-1-arguments": '{"id": 7}'})
     )
     call = {"name": "find", "arguments": {"id": 7}}
     assert StepLabelSet.objects.get().corrections == {"1": {"tool_calls": [call]}}
     again = annotator_client.get(url("assignment-detail", held.pk)).content.decode()
-    assert "<option selected>find</option>" in again and "{&quot;id&quot;: 7}</textarea>" in again
+    assert (
+        '<option value="find" selected>find</option>' in again and "{&quot;id&quot;: 7}</textarea>" in again
+    )
+
+
+def test_tools_of_strangers_are_shown_as_text_and_offered_as_they_are(
+    annotator_client: Client, annotator: User, task: Task
+) -> None:
+    """A name keeps its spaces, which an option without a value loses."""
+    hostile = '"><script>alert(1)</script>  two'
+    tool = {"name": hostile, "description": hostile, "input_schema": {
+        "required": [hostile], "properties": {hostile: {"type": hostile, "description": hostile}}}}  # fmt: skip
+    asked = services.create_campaign(project=task.project, name="Steps", feedback_types=["step"])
+    run = rows.trajectory(task, "one", metadata={"tools": [tool]})
+    services.add_items(campaign=asked, items=[services.ItemSpec(trajectories=[run])])
+    page = annotator_client.get(url("campaign-work", asked.pk)).content.decode()
+    assert "<script>alert" not in page
+    assert '<option value="&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;  two">' in page
+
+
+def test_a_shared_step_offers_the_tools_of_both(
+    annotator_client: Client, annotator: User, task: Task
+) -> None:
+    asked = services.create_campaign(project=task.project, name="Steps", feedback_types=["step"])
+    runs = [
+        rows.trajectory(task, texts[-1], texts=texts, tools=tools)
+        for texts, tools in ((["Hello.", "one"], ["find", "book"]), (["Hello.", "two"], ["pay", "find"]))
+    ]
+    services.add_items(campaign=asked, items=[services.ItemSpec(trajectories=runs)])
+    assignment = rows.leased(asked, annotator)
+    shared = annotator_client.get(url("assignment-rows", assignment.pk) + "?start=prefix", headers=HTMX)
+    text = shared.content.decode()
+    assert 'name="step-both-0-tool"' in text and '<option value="find">' in text
+    assert '<option value="book">' not in text and '<option value="pay">' not in text
 
 
 def test_another_comment_without_a_script(annotator_client: Client, assignment: Assignment) -> None:
