@@ -9,6 +9,7 @@ sections 2.2 and 3.1.
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 from math import comb
 from typing import Any
 
@@ -34,8 +35,14 @@ def chosen_value(rewards: Numbers, values: Numbers, n: int) -> float:
     order = np.argsort(rewards, kind="stable")
     _, place = np.unique(rewards, return_inverse=True)
     shared = np.bincount(place, weights=values) / np.bincount(place)
-    total = comb(len(rewards), n)
-    return float(sum(comb(i, n - 1) / total * shared[place[index]] for i, index in enumerate(order)))
+    return float(_shares(len(rewards), n) @ shared[place[order]])
+
+
+@lru_cache(maxsize=256)  # tasks with as many runs have the same
+def _shares(runs: int, n: int) -> Numbers:
+    """[runs], of all sets of n, those whose best one is run i from below."""
+    total = comb(runs, n)
+    return np.array([comb(i, n - 1) / total for i in range(runs)])
 
 
 def over_optimisation(rewards: Numbers, gold: Numbers, tasks: Sequence[str]) -> dict[str, Any] | None:

@@ -327,8 +327,9 @@ def _reward_math_measure(cases: Sequence[Case], rewards: Sequence[Rewards]) -> d
 
 
 def first_rank(rewards: Rewards) -> int:
-    """The place of the first answer among all, from 1; RewardMATH, section 3.3. Equal rewards come before it."""
-    return 1 + sum(other >= rewards[0] for other in rewards[1:])
+    """The place of the first answer among all, from 1; RewardMATH, section 3.3. Equal rewards come before it, and where
+    one of two is NaN, so does the other."""
+    return 1 + sum(not other < rewards[0] for other in rewards[1:])
 
 
 # ProcessBench (arXiv 2412.06559): {id, problem, steps: [..], label: the first wrong step, -1 for none}

@@ -182,6 +182,11 @@ def test_reward_math_as_published(lengths, tmp_path) -> None:
         evaluate_published(lengths, "rewardmath", write(tmp_path / "n.jsonl", published["rows"][1:]))
 
 
+def test_a_reward_that_is_no_number_is_not_the_highest() -> None:
+    assert [first_rank([reward, 1.0, 2.0]) for reward in (3.0, 2.0, 1.5, float("nan"))] == [1, 2, 2, 3]
+    assert first_rank([1.0, float("nan")]) == 2
+
+
 def test_processbench_rows(lengths, tmp_path) -> None:
     """The wrong step is the long one, which minus its length finds; every fifth row fits the threshold."""
     rows = [
