@@ -159,6 +159,19 @@ def test_a_blank_correction_is_none(project: Project) -> None:
     assert StepLabelSet.objects.get().corrections == {}
 
 
+def test_an_escaped_nul_in_a_table_is_replaced(project: Project) -> None:
+    """The database refuses it. A cell is JSON, so that its text has none."""
+    assert load(project, "steps", STEPS).created == 1
+    table = "".join(EXPORTS["csv"](project=project, filters={})).replace('""Hi""', '""a\\u0000b""')
+    assert "u0000" in table
+    StepLabelSet.objects.all().delete()
+    Annotation.objects.all().delete()
+    Assignment.objects.all().delete()
+    result = import_feedback(project=project, stream=io.BytesIO(table.encode()), format="csv", by=None)
+    assert result.rejected == []
+    assert StepLabelSet.objects.get().corrections == {"0": "a\ufffdb"}
+
+
 def test_another_answer_is_a_revision_and_the_other_questions_stay(project: Project) -> None:
     load(project, "rubric", SCORE, SCORE | {"criterion": "true", "value": 1})
     load(project, "rubric", SCORE | {"value": 5})

@@ -8,7 +8,7 @@ from apps.annotation.feedback.readers import record_formats
 from apps.annotation.feedback_types import FEEDBACK_TYPES
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory, parse_json
-from workers.schema.decode import convert, require_list, require_object
+from workers.schema.decode import clean, convert, require_list, require_object
 
 
 def read_record_text(text: Any, sent: Sequence[Trajectory | None], *, pointer: str) -> Incoming:
@@ -17,7 +17,8 @@ def read_record_text(text: Any, sent: Sequence[Trajectory | None], *, pointer: s
     Raises InvalidRecord.
     """
     try:
-        return _read(require_object(parse_json(text) if isinstance(text, str) else text), sent)
+        record: dict[str, Any] = clean(require_object(parse_json(text) if isinstance(text, str) else text))[0]
+        return _read(record, sent)
     except InvalidRecord as error:
         raise error.at(pointer) from None
 
