@@ -331,14 +331,14 @@ def load_pretrained(
     missing: list[str] = []
 
     def load(attention: str) -> PreTrainedModel:
-        model, loaded = auto_class.from_pretrained(
-            folder, **options, dtype=dtype, attn_implementation=attention, output_loading_info=True
-        )
+        with transformers_loading():
+            model, loaded = auto_class.from_pretrained(
+                folder, **options, dtype=dtype, attn_implementation=attention, output_loading_info=True
+            )
         missing[:] = sorted(loaded["missing_keys"])
         return model
 
-    with transformers_loading():
-        return _with_attention(device, load), missing
+    return _with_attention(device, load), missing
 
 
 def empty_base(config: PreTrainedConfig, placement: Placement) -> PreTrainedModel:
