@@ -104,6 +104,7 @@ class TestWhole:
             "parent": None,
             "prior": None,
             "generated": {},
+            "corrections": None,
             "skipped": {},
             "steps": 12,
             "seconds": 0,
