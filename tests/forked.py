@@ -5,6 +5,7 @@ same arguments, environment, output and exit status. What is about a process of 
 of it when it is killed) is tested with real ones, as is each kind of child once: `@pytest.mark.real_children`.
 """
 
+import gc
 import importlib.util
 import os
 import runpy
@@ -89,6 +90,7 @@ def _become(environment: dict[str, str], log: Path, pipes: tuple[int, int] | Non
     reading, writing = pipes or (nothing, out)
     for descriptor, place in ((reading, 0), (writing, 1), (out, 2)):
         os.dup2(descriptor, place)
+    gc.freeze()  # a socket of the test that is collected here would close the descriptor of another file
     os.closerange(3, 4096)  # connections, locks, and the servers of the test
     sys.stdin = os.fdopen(0, closefd=False)
     sys.stdout, sys.stderr = (os.fdopen(place, "w", buffering=1, closefd=False) for place in (1, 2))
