@@ -7,6 +7,7 @@ of it when it is killed) is tested with real ones, as is each kind of child once
 
 import gc
 import importlib.util
+import logging
 import os
 import runpy
 import subprocess
@@ -86,17 +87,32 @@ def _import(module: str) -> None:
 
 def _become(environment: dict[str, str], log: Path, pipes: tuple[int, int] | None) -> None:
     os.chdir(settings.BASE_DIR)
-    out, nothing = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), os.open(os.devnull, os.O_RDONLY)
+    out, nothing = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), os.open(os.devnull, os.O_RDWR)
     reading, writing = pipes or (nothing, out)
     for descriptor, place in ((reading, 0), (writing, 1), (out, 2)):
         os.dup2(descriptor, place)
     gc.freeze()  # a socket of the test that is collected here would close the descriptor of another file
-    os.closerange(3, 4096)  # connections, locks, and the servers of the test
+    _let_go_of_descriptors(nothing)
+    _forget_log_handlers()
     sys.stdin = os.fdopen(0, closefd=False)
     sys.stdout, sys.stderr = (os.fdopen(place, "w", buffering=1, closefd=False) for place in (1, 2))
     os.environ.clear()
     os.environ.update(environment)
     warnings.resetwarnings()  # a warning is no error there
+
+
+def _let_go_of_descriptors(nothing: int) -> None:
+    """Of connections, locks and the servers of the test. Each number stays taken: log handlers and sockets of the test
+    still know it, and would write into, or close, the file that the child opens under it."""
+    for descriptor in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        if descriptor > 2 and descriptor != nothing:
+            os.dup2(nothing, descriptor, inheritable=False)
+
+
+def _forget_log_handlers() -> None:
+    """A process of its own configures no logging: warnings go to standard error."""
+    logging.getLogger().handlers.clear()
+    logging.getLogger().setLevel(logging.WARNING)
 
 
 def _run(module: str, arguments: list[str]) -> int:
