@@ -10,7 +10,7 @@ from apps.core import health
 from tests.faults.stack import ROOT
 
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
-README = (ROOT / "README.md").read_text()
+SETTINGS = (ROOT / "docs/settings.md").read_text()
 
 
 def test_every_finding_is_explained() -> None:
@@ -38,11 +38,11 @@ def test_units_are_stopped_by_a_signal_we_heed_and_given_time(unit: str) -> None
     assert "manage.py" in text and "Restart=always" in text
 
 
-def test_every_setting_is_in_the_readme() -> None:
+def test_every_setting_is_in_the_docs() -> None:
     assert _variables() == set(
         re.findall(
             r"`((?:TOUCHSTONE|DATABASE|CELERY)_[A-Z0-9_]+)`",
-            README.partition("## Settings")[2].partition("\n## ")[0],
+            SETTINGS,
         )
     )
 

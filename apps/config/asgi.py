@@ -25,6 +25,7 @@ from apps.core.database.migration_state import database_is_ready  # noqa: E402
 from apps.core.http.allowed_hosts import KnownHosts  # noqa: E402
 from apps.core.http.body_limits import BodyLimit  # noqa: E402
 from apps.core.http.caller_concurrency import CallerTurns  # noqa: E402
+from apps.core.http.documentation import Documentation  # noqa: E402
 from apps.core.http.proxy import METHODS, forwarding, lifespan  # noqa: E402 - reads the settings
 from apps.core.http.security_headers import SecurityHeaders  # noqa: E402
 from apps.rewards.routes import PUBLIC  # noqa: E402
@@ -84,6 +85,7 @@ _routed = Starlette(
             settings.STATIC_URL.rstrip("/"),
             GZipMiddleware(Revalidated(directory=settings.STATICFILES_DIRS[0]), minimum_size=1000),
         ),
+        Mount("/docs", Documentation(settings.DOCS_SITE)),
         Mount("", _pages),
     ],
     lifespan=lifespan,

@@ -1,4 +1,4 @@
-"""Settings come from the environment, are listed in the README's table, and fail loudly."""
+"""Settings come from the environment, are listed in docs/settings.md, and fail loudly."""
 
 import os
 from functools import partial
@@ -242,6 +242,7 @@ USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+DOCS_SITE = BASE_DIR / "build" / "docs"  # by `make docs`
 FILE_UPLOAD_PERMISSIONS, FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o600, 0o700  # Django's own would be 0644
 STORAGES = {
     "default": {

@@ -14,4 +14,5 @@ def site(request: HttpRequest) -> dict[str, Any]:
         "public_url": settings.PUBLIC_URL,
         "sign_on": settings.OIDC_NAME if settings.OIDC_URL else "",
         "sign_on_id": PROVIDER_ID,
+        "has_docs_site": (settings.DOCS_SITE / "index.html").is_file(),
     }

@@ -1,0 +1,22 @@
+"""Settings of Sphinx for the documentation site; `python -m docs.site.build OUT` writes what it reads."""
+
+project = "Touchstone"
+html_title = "Touchstone"
+author = "Touchstone"
+extensions = ["myst_parser"]
+source_suffix = {".md": "markdown"}
+myst_heading_anchors = 6
+myst_heading_slug_func = "docs.site.page_tree.slug"
+myst_enable_extensions = ["colon_fence"]
+nitpicky = True
+# Listings of shell lines with answers, of formats and of configurations that are cut short are no language.
+highlight_language = "none"
+suppress_warnings = ["misc.highlighting_failure"]
+html_theme = "furo"
+html_favicon = "icon.svg"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_copyright = False
+html_theme_options = {"navigation_with_keys": False}
