@@ -17,7 +17,7 @@ from touchstone_client.alignment import align
 from touchstone_client.retries import PATIENT, Retries
 from touchstone_client.rewards import RewardClient
 from touchstone_client.transport import Key
-from touchstone_client.values import Item, Result, reference_of
+from touchstone_client.values import Item, Result, label_values
 
 RewardFunc = Callable[..., dict[str, Any]]
 
@@ -33,7 +33,8 @@ def openrlhf_reward_func(
 ) -> RewardFunc:
     """The response is the query without its prompt; with an empty prompt the query is scored as text.
 
-    version: the only revision of the endpoint that may answer.
+    A label that is an object with keys of `reference`, `goal`, `principle` and `persona` is sent as these, any other
+    as the reference. version: the only revision of the endpoint that may answer.
     """
     client = RewardClient(url, endpoint, key, run=run, version=version, retries=retries)
 
@@ -54,15 +55,15 @@ def openrlhf_reward_func(
 def to_item(query: str, prompt: str, label: Any) -> tuple[Item, bool]:
     """The item, and whether the query has its prompt letter for letter. Raises ValueError where it does not begin with
     its prompt."""
-    reference = reference_of(label)
+    values = label_values(label)
     if not prompt:
-        return {"text": query} | reference, True
+        return {"text": query} | values, True
     aligned = align(query, prompt)
     if aligned is None:
         raise ValueError(
             "the query does not begin with its prompt, nor with the end of it, so its response is unknown"
         )
-    return {"prompt": prompt, "response": aligned.response} | reference, aligned.is_exact
+    return {"prompt": prompt, "response": aligned.response} | values, aligned.is_exact
 
 
 def to_reply(results: Sequence[Result], inexact: Sequence[bool]) -> dict[str, Any]:

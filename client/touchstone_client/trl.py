@@ -31,7 +31,7 @@ def trl_reward(
     """name: under which TRL logs the rewards; the endpoint's by default. Connections live as long as it.
 
     reference: the column of the dataset whose values are sent as references, for endpoints that use them; a row whose
-    value is None has none. Texts in columns named `goal`, `principle` and `persona` are sent as those. version: the
+    value is None has none. Columns named `goal`, `principle` and `persona` are sent as those. version: the
     only revision of the endpoint that may answer.
     """
     client = RewardClient(url, endpoint, key, run=run, version=version, retries=retries)

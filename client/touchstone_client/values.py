@@ -235,17 +235,44 @@ CONDITIONS = ("goal", "principle", "persona")
 
 
 def conditions_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """Those that are texts: what models that read them are conditioned on, next to the reference answer."""
-    return {name: values[name] for name in CONDITIONS if isinstance(values.get(name), str) and values[name]}
+    """What models that read them are conditioned on, next to the reference answer: texts as they are, anything else as
+    JSON, as the server reads stored ones; none for None and for empty texts."""
+    found = {name: plain(values.get(name)) for name in CONDITIONS}
+    return {name: _label_text(value) for name, value in found.items() if value is not None and value != ""}
+
+
+def label_values(label: Any) -> dict[str, str]:
+    """The reference answer and the conditions that a label stands for, for trainers that send one label with each
+    sample and nothing else (OpenRLHF, slime): an object, or its JSON, whose keys are `reference` and names of
+    CONDITIONS only. Any other label is the reference answer, see `reference_of`. The server reads labels by the same
+    function.
+    """
+    label = plain(label)
+    values = _json_object(label) if isinstance(label, str) else label
+    if isinstance(values, Mapping) and values and set(values) <= {"reference", *CONDITIONS}:
+        return reference_of(values.get("reference")) | conditions_of(values)
+    return reference_of(label)
 
 
 def reference_of(label: Any) -> dict[str, str]:
     """The reference answer that a label stands for: text as it is, anything else as JSON; none for None and for an
-    empty text, which trainers send where a row has no label. The server reads labels by the same function.
+    empty text, which trainers send where a row has no label.
     """
     label = plain(label)
     if label is None or label == "":
         return {}
-    return {
-        "reference": label if isinstance(label, str) else json.dumps(label, ensure_ascii=False, default=str)
-    }
+    return {"reference": _label_text(label)}
+
+
+def _label_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _json_object(text: str) -> Any:
+    """What a text that begins as a JSON object stands for; None where it is none."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

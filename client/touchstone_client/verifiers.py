@@ -31,7 +31,7 @@ def verifiers_reward(
 ) -> VerifiersReward:
     """Concurrent rollouts are sent in one request.
 
-    reference: the field of the task's data that is sent as the reference answer; texts in its fields `goal`,
+    reference: the field of the task's data that is sent as the reference answer; its fields `goal`,
     `principle` and `persona` are sent as those. version: the only revision of the endpoint that may answer. Raises
     RewardServiceError, which verifiers records as the error of the rollout.
     """

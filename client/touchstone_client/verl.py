@@ -38,7 +38,7 @@ def verl_compute_score(
     is scored as text. messages: the key under which an agent loop puts the whole conversation, with tool calls and
     their results, as OpenAI messages (`extra_fields` of its output); it is then scored instead of prompt and solution.
     Concurrent samples are sent in one request. The ground truth is sent as the reference, as JSON
-    if it is no text; texts under `goal`, `principle` and `persona` of `extra_info` as those. version: the only revision
+    if it is no text; what `extra_info` has under `goal`, `principle` and `persona` as those. version: the only revision
     of the endpoint that may answer.
     """
     pool = Pool(url, endpoint, key, run=run, version=version, retries=retries)

@@ -29,7 +29,7 @@ from apps.rewards.serving.routing import answer
 from apps.rewards.serving.run_versions import change_warning
 from apps.rewards.serving.state import ServiceState
 from apps.rewards.serving.wire import Wire
-from apps.rewards.serving.wire.protocol import Parse
+from apps.rewards.serving.wire.protocol import Parse, address_conditions
 from workers.errors import InvalidRecord, RewardError
 from workers.schema.logistic import logistic
 
@@ -147,6 +147,8 @@ async def _respond(request: Request, parse: Parse, *, query_key: bool = False) -
 
             target = None if name is None else await resolve(name)  # refused before the body is read
             asked = await state.intake.read(request, parse, caller, parsers)
+            if query_key:
+                asked = replace(asked, items=address_conditions(asked.items, request.query_params))
             asked = log.asked = _pinned(asked, request)
             if target is None:
                 target = await resolve(asked.endpoint or "")

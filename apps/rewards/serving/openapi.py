@@ -12,6 +12,7 @@ from apps.rewards import routes
 from apps.rewards.item_schemas import Json, list_schema, object_schema
 from apps.rewards.serving.score_schemas import REF, score_schemas
 from apps.rewards.serving.wire_schemas import WIRE_SCHEMAS
+from workers.schema.conditions import CONDITIONS
 
 JSON_TYPE = "application/json"
 KEY, QUERY_KEY = "key", "query"  # names of security schemes
@@ -148,7 +149,7 @@ def _operation(
         "operationId": name,
         "summary": summary,
         "tags": ["trainers" if is_compat else "rewards"],
-        "parameters": [_VERSION],
+        "parameters": [_VERSION, *(_CONDITIONS if is_compat else [])],
         "responses": {"200": answered, **refusals},
         "security": [{KEY: ["reward"]}, *([{QUERY_KEY: ["reward"]}] if is_compat else [])],
     }
@@ -166,6 +167,17 @@ _VERSION: Json = {
     "schema": {"type": "integer", "minimum": 0},
     "description": "the endpoint's version that must answer, where neither body nor headers name one",
 }
+
+_CONDITIONS: list[Json] = [
+    {
+        "name": name,
+        "in": "query",
+        "required": False,
+        "schema": _TEXT,
+        "description": f"for models that read a {name}: that of inputs whose request has none",
+    }
+    for name in CONDITIONS
+]
 
 
 def _probe(path: str) -> Json:

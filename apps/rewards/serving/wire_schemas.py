@@ -28,6 +28,10 @@ class PeerRequest(BaseModel):
     version: int | None = Field(
         None, description="the endpoint's version that must answer; or X-Touchstone-Version"
     )
+    reference: Any = Field(None, description="a reference answer, for all inputs; or a list of one for each")
+    goal: Any = Field(None, description="for models that read goals; for all inputs, or one for each")
+    principle: Any = Field(None, description="for models that read principles, as `goal`")
+    persona: Any = Field(None, description="for models that read personas, as `goal`")
 
 
 class PeerReply(BaseModel):
@@ -37,7 +41,10 @@ class PeerReply(BaseModel):
 class OpenRlhfRequest(PeerRequest):
     query: Texts = Field(description="prompts with their responses")
     prompts: str | list[str] = Field([], description="one for each query; an empty prompt scores it as text")
-    labels: Any = Field(None, description="one for each query: reference answers")
+    labels: Any = Field(
+        None,
+        description="one for each query: reference answers, or objects with keys such as `reference` and `goal`",
+    )
 
 
 class OpenRlhfReply(PeerReply):
@@ -226,6 +233,10 @@ class TeiRank(PeerReply):
 
 
 class NemoGymRequest(PeerRequest):
+    """The row of the data set, and the response."""
+
+    verifier_metadata: Any = Field(None, description="an object may have `reference`, `goal` and so on")
+    expected_answer: Any = Field(None, description="the reference answer of a row without `reference`")
     responses_create_params: Json = Field(
         description="of OpenAI's Responses API: `input`, `instructions`, `tools`"
     )
@@ -242,7 +253,9 @@ class NemoGymReply(NemoGymRequest):
 class SlimeRequest(PeerRequest):
     prompt: Text
     response: Text
-    label: Any = Field(None, description="a reference answer")
+    label: Any = Field(
+        None, description="a reference answer, or an object with keys such as `reference` and `goal`"
+    )
 
 
 class LlamaFactoryRequest(PeerRequest):

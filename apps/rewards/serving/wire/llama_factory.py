@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
+from apps.rewards.serving.requests import ScoreRequest, read_document
 from apps.rewards.serving.response import ScoreResponse
-from apps.rewards.serving.wire.protocol import Wire, text_item, texts
+from apps.rewards.serving.wire.protocol import Wire, text_item, texts, wire_request
 
 
 def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
@@ -13,7 +13,7 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     document = read_document(body)
     found = texts(document.get("messages"), "/messages")
     items = [text_item(text, f"/messages/{index}") for index, text in enumerate(found)]
-    return ScoreRequest(tuple(items), steps=False, tags=parse_tags(document, headers), pointer="/messages")
+    return wire_request(document, headers, items, pointer="/messages")
 
 
 def reply(response: ScoreResponse) -> dict[str, Any]:

@@ -7,10 +7,11 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from apps.rewards.serving.requests import ScoreRequest, limited, parse_tags, read_document
+from apps.rewards.serving.requests import ScoreRequest, limited, read_document
 from apps.rewards.serving.response import ScoreResponse
-from apps.rewards.serving.wire.protocol import Wire, pair_item, text
+from apps.rewards.serving.wire.protocol import Wire, pair_item, text, wire_request, with_row
 from workers.errors import InvalidRecord
+from workers.schema import ScoreInput
 from workers.schema.decode import require_list, require_object
 from workers.schema.message_shapes import chat_messages
 from workers.schema.response_items import NAMED_CALLS, is_item
@@ -38,9 +39,7 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     unread = [*_unread(asked.get("input")), *_unread(output)]
     flags = dict.fromkeys([*item.flags, *unread, *(["unread:tools"] if asked.get("tools") else [])])
     item = dataclasses.replace(item, flags=tuple(flags))
-    return ScoreRequest(
-        (item,), steps=False, tags=parse_tags(document, headers), pointer=None, context=document
-    )
+    return wire_request(document, headers, [_with_row(item, document)], context=document)
 
 
 def reply(response: ScoreResponse) -> Json:
@@ -51,6 +50,17 @@ def reply(response: ScoreResponse) -> Json:
     if rest:
         components["transforms"] = rest
     return response.request.context | {"reward": score.reward, "reward_components": components}
+
+
+def _with_row(item: ScoreInput, row: Json) -> ScoreInput:
+    """Agents send the row of the data set with what they add to it: its own fields come first, then those for the
+    verifier, and last the `expected_answer` that rows of right and wrong answers have."""
+    metadata = row.get("verifier_metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    answers = {"reference": row.get("expected_answer", metadata.get("expected_answer"))}
+    for fields, at in ((row, ""), (metadata, "/verifier_metadata"), (answers, "/expected_answer")):
+        item = with_row(item, fields, at)
+    return item
 
 
 def _prompt(asked: Json, at: str) -> dict[str, Json]:

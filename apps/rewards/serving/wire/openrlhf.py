@@ -1,6 +1,6 @@
 """OpenRLHF's remote reward model: one POST per sample, or long lists from older versions.
 
-{"query": [prompt + response], "prompts": [prompt], "labels": [label]}
+{"query": [prompt + response], "prompts": [prompt], "labels": [label]}; a label that is an object has the conditions
 -> {"rewards": [float], "scores": [0..1], "extra_logs": {name: [float]}}
 """
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from touchstone_client.alignment import align
 
-from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
+from apps.rewards.serving.requests import ScoreRequest, read_document
 from apps.rewards.serving.response import ScoreResponse
-from apps.rewards.serving.wire.protocol import Wire, pair_item, text_item, texts
+from apps.rewards.serving.wire.protocol import Wire, pair_item, text_item, texts, wire_request, with_label
 from workers.errors import InvalidRecord
 from workers.schema import ScoreInput
 from workers.schema.decode import require_list
@@ -32,11 +32,11 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
             raise InvalidRecord(
                 f"has {len(found)} {name} for {len(queries)} queries; send one for each.", pointer=f"/{name}"
             )
-    items = tuple(
-        _item(query, prompt, label, f"/query/{index}")
+    items = [
+        with_label(_item(query, prompt, f"/query/{index}"), label, f"/labels/{index}")
         for index, (query, prompt, label) in enumerate(zip(queries, prompts, labels, strict=True))
-    )
-    return ScoreRequest(items, steps=False, tags=parse_tags(document, headers), pointer="/query")
+    ]
+    return wire_request(document, headers, items, pointer="/query")
 
 
 def reply(response: ScoreResponse) -> dict[str, Any]:
@@ -55,9 +55,9 @@ def reply(response: ScoreResponse) -> dict[str, Any]:
     }
 
 
-def _item(query: str, prompt: str, label: Any, at: str) -> ScoreInput:
+def _item(query: str, prompt: str, at: str) -> ScoreInput:
     if not prompt:
-        return text_item(query, at, label)
+        return text_item(query, at)
     aligned = align(query, prompt)
     if aligned is None:
         raise InvalidRecord(
@@ -65,7 +65,7 @@ def _item(query: str, prompt: str, label: Any, at: str) -> ScoreInput:
             "the text that the query begins with, or an empty prompt to score the query as text.",
             pointer=at,
         )
-    item = pair_item(prompt, aligned.response, at, label)
+    item = pair_item(prompt, aligned.response, at)
     return item if aligned.is_exact else dataclasses.replace(item, flags=(*item.flags, "aligned"))
 
 

@@ -7,9 +7,17 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
+from apps.rewards.serving.requests import ScoreRequest, read_document
 from apps.rewards.serving.response import ScoreResponse
-from apps.rewards.serving.wire.protocol import Wire, endpoint_of, filled, flags_of, pair_item, text_item
+from apps.rewards.serving.wire.protocol import (
+    Wire,
+    endpoint_of,
+    filled,
+    flags_of,
+    pair_item,
+    text_item,
+    wire_request,
+)
 from workers.engine import ItemScore
 from workers.errors import InvalidRecord
 from workers.schema import ScoreInput, parse_item
@@ -24,11 +32,11 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     )
     values = [value] if single else filled(value, at)
     items = [_item(text, name, at if single else f"{at}/{index}") for index, text in enumerate(values)]
-    return ScoreRequest(
-        tuple(items),
-        steps=False,
+    return wire_request(
+        document,
+        headers,
+        items,
         endpoint=endpoint_of(document),
-        tags=parse_tags(document, headers),
         pointer=None if single else at,
         context=bool(single),
     )

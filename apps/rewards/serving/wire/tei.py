@@ -9,7 +9,7 @@ long is refused.
 from collections.abc import Mapping
 from typing import Any
 
-from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
+from apps.rewards.serving.requests import ScoreRequest, read_document
 from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import (
     Wire,
@@ -20,6 +20,7 @@ from apps.rewards.serving.wire.protocol import (
     pair_item,
     text,
     text_item,
+    wire_request,
 )
 from workers.engine import ItemScore
 from workers.errors import InvalidRecord
@@ -71,11 +72,11 @@ def reply_rerank(response: ScoreResponse) -> list[Json]:
 def _request(
     document: Json, headers: Mapping[str, str], items: list[ScoreInput], pointer: str | None, **context: Any
 ) -> ScoreRequest:
-    return ScoreRequest(
-        tuple(items),
-        steps=False,
+    return wire_request(
+        document,
+        headers,
+        items,
         endpoint=endpoint_of(document) if "model" in document else None,
-        tags=parse_tags(document, headers),
         pointer=pointer,
         no_truncation=flag(document, "truncate") is False,
         context=context | {"raw": flag(document, "raw_scores") is not False},

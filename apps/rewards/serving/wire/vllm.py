@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
+from apps.rewards.serving.requests import ScoreRequest, read_document
 from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import (
     Wire,
@@ -23,6 +23,7 @@ from apps.rewards.serving.wire.protocol import (
     pair_item,
     text,
     text_item,
+    wire_request,
 )
 from workers.engine import ItemScore
 from workers.errors import InvalidRecord
@@ -154,11 +155,11 @@ def _request(
         "activation": flag(document, "use_activation") or flag(document, "activation"),
         "base64": encoding == "base64",
     }
-    return ScoreRequest(
-        tuple(items),
-        steps=False,
+    return wire_request(
+        document,
+        headers,
+        items,
         endpoint=endpoint_of(document),
-        tags=parse_tags(document, headers),
         pointer=pointer,
         context=context,
     )
