@@ -11,7 +11,7 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 # Where it is set, each of the hundreds of processes of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test tests test-slow test-long test-ray test-verifiers test-agentlightning faults lint format bench gpu-check docs audit sbom image-digests lock install install-dev install-locked clean
+.PHONY: demo test tests test-slow test-long test-ray test-verifiers test-agentlightning faults lint format bench gpu-check docs audit sbom release image-digests lock install install-dev install-locked clean
 
 install: $(VENV)/.installed  ## what `manage.py` needs
 
@@ -92,6 +92,9 @@ audit: install-dev  ## known vulnerabilities of what is pinned and vendored, whe
 
 sbom: install-dev  ## what an installation is made of, as CycloneDX: sbom.json; ARGS="--torch cpu --out FILE"
 	$(PY) .ci/sbom $(ARGS)
+
+release: install-dev docs  ## dist/: wheel, source archive (the image is built from it), client's wheel, bill of materials
+	$(PY) .ci/release $(ARGS)
 
 image-digests:  ## the images of the compose file, each by its digest, into docs/operations/.env
 	docs/operations/image-digests

@@ -2,12 +2,12 @@
 
 import os
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import SimpleLazyObject
 
+from apps.core import package_files
 from apps.core.database import database_url, embedded_postgres
 from apps.core.environment import (
     checked_broker,
@@ -34,8 +34,8 @@ from apps.core.environment import (
 )
 from apps.core.sign_on import sign_on_providers
 
-BASE_DIR = Path(__file__).resolve().parents[2]
-HOME = env_path("TOUCHSTONE_HOME", BASE_DIR / "var")
+BASE_DIR = package_files.FILES
+HOME = env_path("TOUCHSTONE_HOME", package_files.default_home())
 DATA = env_path("TOUCHSTONE_DATA", BASE_DIR.parent / "shared" / "data")
 
 DEBUG = env_bool("TOUCHSTONE_DEBUG", False)

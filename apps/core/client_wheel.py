@@ -1,4 +1,4 @@
-"""The client's wheel, made from the client that is installed here: trainers install it from their own server.
+"""The client's wheel, made from the client that runs here: trainers install it from their own server.
 
 A wheel of pure Python is a zip with a list of its files (PEP 427), so no build tool is needed, and the same files make
 the same bytes on every machine.
@@ -10,11 +10,12 @@ import io
 import zipfile
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.metadata import Distribution, distribution
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from apps.core.distributions import CLIENT, client_wheel_name
+from apps.core.distributions import CLIENT, client_project, client_wheel_name
+from apps.core.package_files import FILES
 
 PACKAGE = "touchstone_client"
 _WHEEL = "Wheel-Version: 1.0\nGenerator: touchstone\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -33,10 +34,9 @@ class ClientWheel:
 
 @cache
 def client_wheel() -> ClientWheel:
-    """Raises PackageNotFoundError where the client is not installed under its name."""
-    installed = distribution(CLIENT)
-    name = f"{CLIENT.replace('-', '_')}-{installed.version}"
-    files = _package_files() | _metadata_files(installed, f"{name}.dist-info")
+    project = client_project()
+    name = f"{CLIENT.replace('-', '_')}-{project['version']}"
+    files = _package_files() | _metadata_files(project, f"{name}.dist-info")
     record = f"{name}.dist-info/RECORD"
     files[record] = _record(files, record)
     return ClientWheel(file_name=client_wheel_name(), content=_archive(files))
@@ -51,10 +51,33 @@ def _package_files() -> dict[str, bytes]:
     return {f"{PACKAGE}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in files}
 
 
-def _metadata_files(installed: Distribution, folder: str) -> dict[str, bytes]:
-    texts = {name: installed.read_text(name) for name in ("METADATA", "entry_points.txt")}
-    found = {f"{folder}/{name}": text.encode() for name, text in texts.items() if text}
-    return found | {f"{folder}/WHEEL": _WHEEL.encode()}
+def _metadata_files(project: dict[str, Any], folder: str) -> dict[str, bytes]:
+    scripts = [f"{name} = {target}" for name, target in project["scripts"].items()]
+    texts = {
+        "METADATA": _metadata(project),
+        "entry_points.txt": "\n".join(["[console_scripts]", *scripts, ""]),
+        "WHEEL": _WHEEL,
+    }
+    return {f"{folder}/{name}": text.encode() for name, text in texts.items()}
+
+
+def _metadata(project: dict[str, Any]) -> str:
+    """Core metadata 2.4 of what the client's pyproject.toml says."""
+    lines = [
+        "Metadata-Version: 2.4",
+        f"Name: {project['name']}",
+        f"Version: {project['version']}",
+        f"Summary: {project['description']}",
+        f"License-Expression: {project['license']}",
+        f"Requires-Python: {project['requires-python']}",
+        "Description-Content-Type: text/markdown",
+        *(f"Requires-Dist: {needed}" for needed in project["dependencies"]),
+    ]
+    for extra, needs in project["optional-dependencies"].items():
+        lines.append(f"Provides-Extra: {extra}")
+        lines += [f'Requires-Dist: {needed}; extra == "{extra}"' for needed in needs]
+    readme = (FILES / "client" / project["readme"]).read_text()
+    return "\n".join([*lines, "", readme])
 
 
 def _record(files: dict[str, bytes], itself: str) -> bytes:

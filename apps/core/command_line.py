@@ -11,8 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from apps.core.package_files import IS_CHECKOUT
+
 _APPS = Path(__file__).parents[1]
 _HELP = 'help = "'
+# Which apps' commands are listed under which heading; what is in none of them is under the last.
+_GROUPS = {
+    "This machine": ("core", "demo"),
+    "People, projects and keys": ("accounts", "lifecycle"),
+    "Trajectories and feedback": ("trajectories", "annotation", "judges", "metrics", "connectors"),
+    "Datasets and models": ("datasets", "training", "reward_studies"),
+    "Endpoints": ("rewards", "bulk"),
+    "Other": (),
+}
 
 
 def run_command_line(arguments: Sequence[str]) -> None:
@@ -25,20 +36,28 @@ def run_command_line(arguments: Sequence[str]) -> None:
     try:
         from django.core.management import execute_from_command_line
 
-        from apps.core.distributions import client_wheel_name, installed_version
+        from apps.core.distributions import installed_version, taken_name
         from apps.core.storage import private_files
 
         private_files.make_private()
-        installed_version(), client_wheel_name()  # missing where the code is newer than what was installed
+        if sentence := taken_name():
+            sys.exit(f"Error: {sentence}")
+        installed_version()  # missing where the code is newer than what was installed
         # The client is no dependency that pip would look up: an index may have another one of that name. Only looked
         # for: importing it takes a sixth of the start of a command.
         if find_spec("touchstone_client") is None:
             raise ModuleNotFoundError("touchstone_client")  # noqa: TRY301
-    except ModuleNotFoundError:
-        sys.exit(
-            f"Touchstone is not installed for {sys.executable}. Run `make install`, then use `.venv/bin/python`."
+    except ModuleNotFoundError as error:
+        advice = (
+            "Run `make install`, then use `.venv/bin/python`."
+            if IS_CHECKOUT
+            else f"{error.name or error} is missing; install the wheel again, without `--no-deps`."
         )
+        sys.exit(f"Touchstone is not installed for {sys.executable}. {advice}")
     _require_right_settings()
+    if list(arguments[1:]) in (["help"], ["--help"], ["-h"]):
+        sys.stdout.write(list_of_commands(Path(arguments[0]).name))
+        return
     execute_from_command_line(list(arguments))
 
 
@@ -60,6 +79,25 @@ def _option(arguments: Sequence[str], name: str) -> str:
         if argument.startswith(f"{name}="):
             return argument.partition("=")[2]
     return ""
+
+
+def list_of_commands(program: str) -> str:
+    """Our commands with what they do, under headings. Those of Django and of other packages run too."""
+    by_group: dict[str, list[Path]] = {title: [] for title in _GROUPS}
+    for path in _command_files():
+        app = path.parts[-4]
+        title = next((title for title, apps in _GROUPS.items() if app in apps), "Other")
+        by_group[title].append(path)
+    width = max(len(path.stem) for path in _command_files())
+    lines = [f"usage: {program} COMMAND ...        {program} COMMAND --help"]
+    for title, paths in by_group.items():
+        if paths:
+            lines += ["", f"{title}:"]
+            lines += [
+                f"  {path.stem:{width}}  {_summary(path)}"
+                for path in sorted(paths, key=lambda path: path.stem)
+            ]
+    return "\n".join([*lines, ""])
 
 
 class ManageCommands:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from apps.core.errors import DomainError
+from apps.core.package_files import FILES
 from apps.core.processes.parent_death import dies_with_parent
 from apps.core.processes.readiness import VARIABLE
 
@@ -46,7 +47,7 @@ class Process:
         self._was_ready, self._started = False, time.monotonic()
         self._ready, write = os.pipe()
         self.popen = subprocess.Popen(  # noqa: S603
-            [sys.executable, str(Path(__file__).parents[3] / "manage.py"), *command],
+            [sys.executable, str(FILES / "manage.py"), *command],
             env={**environment, VARIABLE: str(write), "PYTHONUNBUFFERED": "1"},
             pass_fds=(write,),
             stdin=subprocess.DEVNULL,

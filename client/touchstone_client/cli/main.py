@@ -21,7 +21,7 @@ from touchstone_client.cli.statuses import (
 )
 from touchstone_client.errors import MissingExtra, RewardServiceError, Unavailable, Unreachable
 
-DISTRIBUTION = "touchstone-rewards-client"
+DISTRIBUTIONS = ("touchstone-rewards-client", "touchstone-rewards")  # the second holds the client too
 _HELP = ("-h", "--help", "help")
 
 
@@ -173,7 +173,9 @@ def _print_commands(output: Output, commands: Mapping[str, str], shadowed: dict[
 
 
 def _version() -> str:
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return "of an unknown version"
+    for name in DISTRIBUTIONS:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return "of an unknown version"

@@ -13,6 +13,8 @@ the entry point is a prefix that always reaches its commands: `touchstone manage
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Protocol
 
 GROUP = "touchstone.commands"
@@ -61,5 +63,25 @@ def _load(point: EntryPoint) -> LoadedSource:
     except (Exception, SystemExit) as error:  # whatever another distribution does
         owner = f" of {point.dist.name}" if point.dist is not None else ""
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        problem = f"The commands `{point.name}`{owner} cannot be loaded ({point.value}: {reason}); update or remove it."
+        advice = _taken_name(point) or "update or remove it."
+        problem = f"The commands `{point.name}`{owner} cannot be loaded ({point.value}: {reason}); {advice}"
         return LoadedSource(point.name, point.name, {}, None, problem)
+
+
+def _taken_name(point: EntryPoint) -> str | None:
+    """What to do where Python finds another package under the import name of the entry point's distribution."""
+    name = point.module.partition(".")[0]
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    if spec is None or point.dist is None:
+        return None
+    places = [Path(place) for place in spec.submodule_search_locations or ()]
+    ours = Path(str(point.dist.locate_file(name)))
+    if not ours.is_dir() or ours in places:
+        return None
+    return (
+        f"the import name `{name}` belongs to another package here ({', '.join(map(str, places)) or spec.origin}): "
+        f"install {point.dist.name} in a separate environment."
+    )
