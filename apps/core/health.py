@@ -20,6 +20,7 @@ from django.db import connection
 from django.http.request import validate_host
 from django.utils import timezone
 
+from apps.core import distributions
 from apps.core.database import embedded_postgres, roles
 from apps.core.database.migration_state import is_read_only, require_applied_migrations
 from apps.core.errors import DomainError
@@ -271,12 +272,24 @@ def home_permissions() -> str:
     return "the home is its owner's alone"
 
 
+def import_names() -> str:
+    """No other distribution has files under the names that ours are imported by."""
+    if sentence := distributions.shared_names():
+        raise DomainError(sentence.partition(". ")[0] + ".")
+    return f"{', '.join(distributions.IMPORT_NAMES)} are Touchstone's"
+
+
 CHECKS: list[tuple[str, Callable[[], str], str]] = [
     ("home", home, "Let the user that runs Touchstone own it, or name another one in TOUCHSTONE_HOME."),
     (
         "private files",
         home_permissions,
         "Start `python manage.py up` (it closes what is its own), or run `chmod -R go-rwx` on what is named.",
+    ),
+    (
+        "import names",
+        import_names,
+        "Install Touchstone in a separate environment: python -m venv touchstone-env.",
     ),
     ("disk", disk, "Free some space, or move TOUCHSTONE_HOME to a larger disk."),
     (

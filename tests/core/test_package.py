@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -10,9 +11,12 @@ import time
 import urllib.request
 import zipfile
 from collections.abc import Callable
+from email import message_from_string
+from email.message import Message
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.ports import free_port
 
@@ -98,6 +102,42 @@ def test_it_asks_an_index_for_nothing_of_ours(wheel: Path) -> None:
     needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist: ")]
     always = [line for line in needed if "extra ==" not in line]
     assert len(always) > 30 and not [line for line in always if "touchstone" in line]
+
+
+def test_the_client_s_metadata_are_what_its_build_backend_writes(release: Path, tmp_path: Path) -> None:
+    """Ours is written from pyproject.toml at run time; setuptools writes the other."""
+    source = tmp_path / "client"
+    shutil.copytree(ROOT / "client", source, ignore=shutil.ignore_patterns("*.egg-info", "build"))
+    build = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", build, str(tmp_path)], cwd=source, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    ours, theirs = (
+        _metadata(next(folder.glob("touchstone_rewards_client-*.whl"))) for folder in (release, tmp_path)
+    )
+    for name in (
+        "Name",
+        "Version",
+        "Summary",
+        "License-Expression",
+        "Requires-Python",
+        "Description-Content-Type",
+    ):
+        assert ours[name] == theirs[name], name
+    assert set(ours.get_all("Provides-Extra", [])) == set(theirs.get_all("Provides-Extra", []))
+    assert _needed(ours) == _needed(theirs)
+    assert ours.get_payload().strip() == theirs.get_payload().strip()
+
+
+def _metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(name for name in archive.namelist() if name.endswith("METADATA"))
+        return message_from_string(archive.read(name).decode())
+
+
+def _needed(metadata: Message) -> set[str]:
+    return {str(Requirement(line)) for line in metadata.get_all("Requires-Dist", [])}
 
 
 def test_help_lists_our_commands_by_topic(run: Callable[..., subprocess.Popen[str]]) -> None:

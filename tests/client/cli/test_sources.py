@@ -1,5 +1,6 @@
 """Commands of other distributions: found by their entry points, and none hinders another."""
 
+import importlib
 import subprocess
 import sys
 import tomllib
@@ -120,5 +121,27 @@ def test_the_servers_entry_point_runs_djangos_commands(tmp_path: Path) -> None:
 def test_the_declared_scripts_can_be_imported() -> None:
     client = tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"]
     server = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert list(client["scripts"]) == ["touchstone"] and "scripts" not in server
+    # The server's wheel holds the client, whose script this is in both; installing one after the other changes nothing.
+    assert list(client["scripts"]) == ["touchstone"] and server["scripts"] == client["scripts"]
+    assert client["version"] == server["version"]
     assert client["scripts"]["touchstone"] == "touchstone_client.cli.main:main"
+
+
+def test_another_package_under_an_import_name_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a stranger's `apps` comes first on the path."""
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for folder in (ours, theirs):
+        (folder / "taken_name").mkdir(parents=True)
+        (folder / "taken_name" / "__init__.py").touch()
+    (ours / "taken_name" / "commands.py").write_text("def source(): ...")
+    metadata = ours / "tools-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: tools\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[touchstone.commands]\ntools = taken_name.commands:source\n")
+    monkeypatch.setattr(sys, "path", [str(theirs), str(ours), *sys.path])
+    importlib.invalidate_caches()
+    found = next(source for source in sources.load_sources() if source.prefix == "tools")
+    assert found.problem is not None and "install tools in a separate environment" in found.problem
+    assert str(theirs / "taken_name") in found.problem
