@@ -56,7 +56,7 @@ def run_command_line(arguments: Sequence[str]) -> None:
         sys.exit(f"Touchstone is not installed for {sys.executable}. {advice}")
     _require_right_settings()
     if list(arguments[1:]) in (["help"], ["--help"], ["-h"]):
-        sys.stdout.write(list_of_commands(Path(arguments[0]).name))
+        sys.stdout.write(list_of_commands(arguments[0].rpartition("/")[2]))
         return
     execute_from_command_line(list(arguments))
 

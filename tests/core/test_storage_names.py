@@ -225,6 +225,8 @@ MADE = {
     "apps/core/storage/backup.py": {"Path(scratch.name)"},
     "apps/core/database/postgres_binaries.py": {"Path(spec.origin)"},
     "apps/core/client_wheel.py": {"Path(spec.origin)"},
+    "apps/core/distributions.py": {"Path(spec.origin)"},
+    "apps/core/package_files.py": {"Path(data)"},  # of XDG_DATA_HOME
     "apps/core/commands.py": {"Path(home)"},
     "apps/core/database/embedded_postgres.py": {"Path(connection.data)"},
     "apps/core/environment.py": {"Path(_raw(name) or default)", "Path(path)"},
