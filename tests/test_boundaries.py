@@ -157,7 +157,7 @@ import apps.config.asgi, apps.config.urls
 from importlib import import_module
 from django.core.management import get_commands, load_command_class
 from django.urls import get_resolver
-from apps.config.celery import app
+from apps.core.jobs.celery_app import app
 get_resolver().url_patterns
 app.loader.import_default_modules()
 assert [name for name in app.tasks if name.startswith("apps.")], "no task was found"

@@ -12,19 +12,22 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        from apps.accounts import audit_chain, audit_signals, pseudonyms, second_factor
+        from apps.accounts import audit_signals, second_factor
+        from apps.core.processes import start_notices
+
+        audit_signals.connect()
+        second_factor.connect()
+        start_notices.register(_first_account_notice)
+
+    def register(self) -> None:
+        from apps.accounts import audit_chain, pseudonyms
         from apps.accounts.account_links import forget_old_links, send_due_links
         from apps.accounts.idempotency import forget_old_answers
         from apps.accounts.login_guard import forget_old_counters
-        from apps.accounts.new_projects import first_account_notice
         from apps.accounts.sessions import forget_ended_sessions
         from apps.core.jobs import periodic
-        from apps.core.processes import start_notices
         from apps.core.storage import encryption
 
-        audit_signals.connect()
-        start_notices.register(first_account_notice)
-        second_factor.connect()
         periodic.register("seal the audit trail", SEAL_EVERY_SECONDS, audit_chain.seal)
         periodic.register("seal what was late", LATE_EVERY_SECONDS, audit_chain.seal_late)
         periodic.register("anchor the audit trail", ANCHOR_EVERY_SECONDS, audit_chain.write_anchor)
@@ -43,3 +46,9 @@ class AccountsConfig(AppConfig):
         periodic.register("forget old failures", FORGET_EVERY_SECONDS, forget_old_counters)
         periodic.register("forget ended sessions", FORGET_EVERY_SECONDS, forget_ended_sessions)
         periodic.register("mail links", MAIL_EVERY_SECONDS, send_due_links)
+
+
+def _first_account_notice(url: str) -> str:
+    from apps.accounts.new_projects import first_account_notice
+
+    return first_account_notice(url)

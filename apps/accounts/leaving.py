@@ -17,16 +17,17 @@ from apps.accounts.models import AccountLink, IdempotentResponse, Invitation, Me
 from apps.accounts.pseudonyms import forget_person, person_pseudonym
 from apps.accounts.sessions import end_sessions
 from apps.core.errors import Conflict, DomainError
+from apps.core.registries import NamedRegistry
 
 # Each returns what it did, by name, for the trail and the person who asked.
 Closing = Callable[[User], dict[str, int]]
 Deleting = Callable[[User, bool], dict[str, int]]  # whether the words of their comments go too
-_CLOSING: dict[str, Closing] = {}
-_DELETING: dict[str, Deleting] = {}
+_CLOSING: NamedRegistry[str, Closing] = NamedRegistry()
+_DELETING: NamedRegistry[str, Deleting] = NamedRegistry()
 
 
 def register(app: str, *, closing: Closing | None = None, deleting: Deleting | None = None) -> None:
-    """In AppConfig.ready. Apps above come first when someone leaves: they look for what those below still have."""
+    """In AppConfig.register. Apps above come first when someone leaves: they look for what those below still have."""
     if closing is not None:
         _CLOSING[app] = closing
     if deleting is not None:
@@ -46,7 +47,7 @@ def close_account(*, user: User, by: User | str | None, reason: str = "") -> dic
         "keys": revoke_keys_of(user=user, by=by if isinstance(by, User) else None, reason="account closed"),
     }
     account_links.end_links(user=user)
-    for closing in reversed(_CLOSING.values()):
+    for closing in reversed(list(_CLOSING.values())):
         done |= closing(user)
     data = done | {"reason": _without(reason, user), "projects without an owner": _ownerless(user)}
     record_audit(project=None, actor=by, verb="user.closed", target=user.email, data=data)
@@ -78,7 +79,7 @@ def delete_user(
             f"{user.email} is the only owner of {', '.join(owned)}; make someone else an owner there first."
         )
     done = close_account(user=user, by=by, reason=reason)
-    for deleting in reversed(_DELETING.values()):
+    for deleting in reversed(list(_DELETING.values())):
         done |= deleting(user, erase_comments)
     Invitation.objects.filter(email=user.email).delete()
     AccountLink.objects.filter(email=user.email).delete()

@@ -8,7 +8,7 @@ class ActiveLearningConfig(AppConfig):
     name = "apps.active_learning"
     label = "active_learning"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.active_learning.models import ItemSelection
         from apps.active_learning.services import ADVANCE, delete_orphaned_features, select_due_plans
         from apps.core.jobs import job_queue, periodic

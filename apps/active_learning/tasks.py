@@ -1,10 +1,9 @@
 """What workers do for active learning."""
 
-from celery import shared_task
-
 from apps.active_learning.models import ItemSelection
 from apps.active_learning.selecting import execute
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 
 
 @shared_task

@@ -14,14 +14,16 @@ class AnnotationConfig(AppConfig):
     label = "annotation"
 
     def ready(self) -> None:
+        # accounts cannot import annotation, so it is a signal.
+        post_delete.connect(_release_on_leaving, sender="accounts.Membership", dispatch_uid="free held items")
+
+    def register(self) -> None:
         from apps.accounts import leaving
-        from apps.accounts.models import Membership
         from apps.annotation.account_closing import hide_names, release_items
         from apps.annotation.filter_conditions import annotation_condition, campaign_names
         from apps.annotation.services import (
             announce_completed_campaigns,
             expire_locks,
-            release_member_assignments,
         )
         from apps.annotation.step_notes import notes
         from apps.annotation.visible_trajectories import shown_trajectories
@@ -29,15 +31,15 @@ class AnnotationConfig(AppConfig):
         from apps.trajectories import view_permissions
         from apps.trajectories.filter_queries import register_condition
 
-        def release_on_leaving(instance: Membership, **more: Any) -> None:
-            release_member_assignments(project=instance.project, user=instance.user)
-
-        # accounts cannot import annotation, so it is a signal.
-        post_delete.connect(release_on_leaving, sender=Membership, weak=False, dispatch_uid="free held items")
-
         leaving.register("annotation", closing=release_items, deleting=hide_names)
         trajectory_notes.register(notes)
         view_permissions.register(shown_trajectories)
         register_condition(annotation_condition, {"campaign": campaign_names})
         periodic.register("expire locks", EXPIRE_EVERY_SECONDS, expire_locks)
         periodic.register("announce completed campaigns", DONE_EVERY_SECONDS, announce_completed_campaigns)
+
+
+def _release_on_leaving(instance: Any, **more: Any) -> None:
+    from apps.annotation.services import release_member_assignments
+
+    release_member_assignments(project=instance.project, user=instance.user)

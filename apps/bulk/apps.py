@@ -8,7 +8,7 @@ class BulkConfig(AppConfig):
     name = "apps.bulk"
     label = "bulk"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.bulk.filter_conditions import endpoint_names, score_condition
         from apps.bulk.models import BulkChunk
         from apps.bulk.selectors import of_active_jobs, unserved_since

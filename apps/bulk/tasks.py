@@ -1,8 +1,7 @@
 """Chunks of bulk jobs on GPU workers, where the models are."""
 
-from celery import shared_task
-
 from apps.bulk.running import work_on_chunks
+from apps.core.jobs.celery_app import shared_task
 
 
 @shared_task

@@ -17,8 +17,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from apps.core.registries import load_registrations
+
 django: Any = get_asgi_application()
 get_resolver().url_patterns  # noqa: B018 - loads every view now, rather than within the first request
+load_registrations()
 
 from apps.core.client_wheel import client_wheel  # noqa: E402
 from apps.core.database.migration_state import database_is_ready  # noqa: E402

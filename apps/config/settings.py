@@ -76,7 +76,6 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
-    "ninja",
     "apps.core",
     "apps.accounts",
     "apps.inbox",

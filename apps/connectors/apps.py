@@ -7,7 +7,7 @@ class ConnectorsConfig(AppConfig):
     name = "apps.connectors"
     label = "connectors"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.connectors import services
         from apps.connectors.job_notices import connector_run_notice
         from apps.connectors.models import ConnectorRun

@@ -8,7 +8,7 @@ class CoreConfig(AppConfig):
     label = "core"
     default_auto_field = "django.db.models.BigAutoField"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import periodic
         from apps.core.processes.heartbeats import delete_stale
 

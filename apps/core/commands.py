@@ -7,14 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
-from rich.console import Console
-from rich.progress import Progress as Bar
-from rich.progress import TaskID
 
 from apps.core.database import embedded_postgres
 from apps.core.database.migration_state import require_applied_migrations
@@ -30,6 +27,10 @@ from apps.core.storage.store_identity import (
     warn_of_unavailable_store,
 )
 from workers.errors import RewardError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
 
 _DJANGOS = (
     "settings",
@@ -76,7 +77,7 @@ class TouchstoneCommand(BaseCommand):
     # Whether the artifact store has to be the installation's. "write": and can be written, before a process starts;
     # "read": the process starts although it cannot be reached; "check": where the installation has one already.
     store_access: Literal["", "check", "read", "write"] = ""
-    # They import every page. `migrate`, with which `up` begins, `web`, `doctor` and `check` have them.
+    # They import every page. `migrate`, `web`, `doctor` and `check` have them.
     requires_system_checks: list[str] | tuple[str, ...] | Literal["__all__"] = []
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
@@ -176,6 +177,9 @@ class TouchstoneCommand(BaseCommand):
             yield progress
             progress.line()
             return
+        from rich.console import Console
+        from rich.progress import Progress as Bar
+
         with Bar(console=Console(stderr=True), transient=True) as bar:
             yield CommandProgress(self, total, label, bar, bar.add_task(label, total=total))
 
@@ -190,8 +194,8 @@ class CommandProgress:
         command: TouchstoneCommand,
         total: int | None,
         label: str,
-        bar: Bar | None = None,
-        task: TaskID | None = None,
+        bar: "Bar | None" = None,
+        task: "TaskID | None" = None,
     ) -> None:
         self.done, self.total, self.label = 0, total, label
         self._command, self._bar, self._task = command, bar, task

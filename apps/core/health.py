@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from celery import current_app
 from django.conf import settings
 from django.db import connection
 from django.http.request import validate_host
@@ -26,9 +25,10 @@ from apps.core.database.migration_state import is_read_only, require_applied_mig
 from apps.core.errors import DomainError
 from apps.core.http import outgoing
 from apps.core.jobs import job_queue
-from apps.core.jobs.broker import is_embedded
+from apps.core.jobs.broker import celery, is_embedded
 from apps.core.processes import heartbeats
 from apps.core.processes.device_check import require_device
+from apps.core.registries import Registry
 from apps.core.storage import artifacts as artifact_store
 from apps.core.storage import private_files, store_identity
 from apps.core.storage.disk_space import require_writable
@@ -58,8 +58,8 @@ class Caution(Exception):
 
 
 def register(name: str, check: Callable[[], str], fix: str) -> None:
-    """Another check, of an app. Called in AppConfig.ready."""
-    CHECKS.append((name, check, fix))
+    """Another check, of an app. Called in AppConfig.register."""
+    CHECKS.add((name, check, fix))
 
 
 def examine(*, quick: bool = False) -> Iterator[Finding]:
@@ -121,7 +121,7 @@ def migrations() -> str:
 def broker() -> str:
     if settings.DATABASE_IS_EMBEDDED and is_embedded(settings.CELERY_BROKER_URL):
         embedded_postgres.require(settings.HOME)
-    with current_app.connection_for_write() as link:
+    with celery().connection_for_write() as link:
         link.ensure_connection(max_retries=1, timeout=5)
         if link.transport.driver_type != "sql":
             return link.as_uri()
@@ -279,7 +279,7 @@ def import_names() -> str:
     return f"{', '.join(distributions.IMPORT_NAMES)} are Touchstone's"
 
 
-CHECKS: list[tuple[str, Callable[[], str], str]] = [
+_OWN_CHECKS: list[tuple[str, Callable[[], str], str]] = [
     ("home", home, "Let the user that runs Touchstone own it, or name another one in TOUCHSTONE_HOME."),
     (
         "private files",
@@ -337,3 +337,4 @@ CHECKS: list[tuple[str, Callable[[], str], str]] = [
         "NVIDIA driver.",
     ),
 ]
+CHECKS = Registry(_OWN_CHECKS)

@@ -7,7 +7,7 @@ class DatasetsConfig(AppConfig):
     name = "apps.datasets"
     label = "datasets"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.accounts import leaving
         from apps.core.jobs import job_queue, periodic
         from apps.datasets.erasure import remove_withdrawn

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError
+from apps.core.registries import NamedRegistry
 from workers.schema.records import JudgedRecord
 
 
@@ -25,11 +26,11 @@ class DerivedSource:
     in_test: bool
 
 
-DERIVED_SOURCES: dict[str, DerivedSource] = {}
+DERIVED_SOURCES: NamedRegistry[str, DerivedSource] = NamedRegistry()
 
 
 def register(source: DerivedSource) -> None:
-    """From an AppConfig.ready."""
+    """From an AppConfig.register."""
     DERIVED_SOURCES[source.name] = source
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.accounts.models import Project
+from apps.core.registries import NamedRegistry
 from apps.datasets.models import DatasetVersion, Export
 from workers.schema.patterns import PatternMatch, TextPattern
 
@@ -26,17 +27,17 @@ class Erasure:
 
 
 Erasing = Callable[[Erasure], None]
-_ERASING: dict[str, Erasing] = {}
+_ERASING: NamedRegistry[str, Erasing] = NamedRegistry()
 
 
 def register(app: str, erasing: Erasing) -> None:
-    """From an AppConfig.ready. It is called before the feedback is deleted."""
+    """From an AppConfig.register. It is called before the feedback is deleted."""
     _ERASING[app] = erasing
 
 
 def erase_derived(erasure: Erasure) -> None:
     """Within the transaction of the erasure. Apps above come first."""
-    for erasing in reversed(_ERASING.values()):
+    for erasing in reversed(list(_ERASING.values())):
         erasing(erasure)
     for version in DatasetVersion.objects.filter(project=erasure.project):
         known = (

@@ -35,6 +35,7 @@ from apps.core.jobs.job_queue import (
     keep_heartbeat,
     renew_heartbeat,
 )
+from apps.core.registries import Registry
 from apps.core.storage.artifacts import delete_tree, store_file
 from apps.core.storage.storage_names import storage_name
 from apps.datasets.exports.columns import LeftOut
@@ -50,8 +51,8 @@ from apps.trajectories.filters import FilterSource, parse_filter
 
 ADVANCE_EXPORTS = "apps.datasets.tasks.advance_exports"
 BACKGROUND_EXPORT_RECORDS = 5000  # records beyond which a file is written by a worker before it is sent
-# Remove or cancel other files with the project's data, where some of it is deleted. Called in AppConfig.ready.
-ARCHIVE_REMOVERS: list[Callable[[Project], object]] = []
+# Remove or cancel other files with the project's data, where some of it is deleted. Added in AppConfig.register.
+ARCHIVE_REMOVERS: Registry[Callable[[Project], object]] = Registry()
 
 
 @transaction.atomic
@@ -256,7 +257,7 @@ def _single_lines(parts: Iterator[bytes]) -> Iterator[str]:
 
 
 def _endings(export: Export) -> dict[str, str]:
-    return {} if export.of_trajectories else ENDINGS
+    return {} if export.of_trajectories else dict(ENDINGS)
 
 
 def _text_file(raw: IO[bytes], export: Export) -> io.TextIOWrapper:

@@ -2,10 +2,9 @@
 
 import logging
 
-from celery import shared_task
-
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.datasets.export_jobs import build_export
 from apps.datasets.models import DatasetVersion, Export, TrajectoryDeletion
 from apps.datasets.trajectory_deletion import run_deletion

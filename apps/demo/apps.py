@@ -5,7 +5,7 @@ class DemoConfig(AppConfig):
     name = "apps.demo"
     label = "demo"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import job_queue
         from apps.demo.models import SampleLoad
         from apps.demo.sample_loads import LOAD_SAMPLES

@@ -1,8 +1,7 @@
 """Celery tasks of the sample project."""
 
-from celery import shared_task
-
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.demo.models import SampleLoad
 from apps.demo.sample_loads import fill_sample
 

@@ -8,13 +8,13 @@ class InboxConfig(AppConfig):
     name = "apps.inbox"
     label = "inbox"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import job_queue, periodic
         from apps.inbox import job_notices
         from apps.inbox.mail import nudge_due_mail
         from apps.inbox.services import forget_old_notifications
 
-        job_queue.ENDED_LISTENERS.append(job_notices.report_end)
-        job_notices.LISTENERS.append(job_notices.notify_starter)
+        job_queue.ENDED_LISTENERS.add(job_notices.report_end)
+        job_notices.LISTENERS.add(job_notices.notify_starter)
         periodic.register("mail notifications", MAIL_EVERY_SECONDS, nudge_due_mail)
         periodic.register("forget old notifications", FORGET_EVERY_SECONDS, forget_old_notifications)

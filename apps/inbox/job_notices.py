@@ -1,4 +1,4 @@
-"""What people and webhooks hear of jobs that ended. Apps register their jobs in AppConfig.ready."""
+"""What people and webhooks hear of jobs that ended. Apps register their jobs in AppConfig.register."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Any
 
 from apps.accounts.models import Project, Role, User
 from apps.core.jobs.job_queue import Job, JobState
+from apps.core.registries import NamedRegistry, Registry
 from apps.inbox.models import NotificationEvent
 from apps.inbox.services import notify_people
 
@@ -30,8 +31,8 @@ class EndedJob:
     error: str
 
 
-_NOTICES: dict[type[Any], Callable[[Any], JobNotice]] = {}
-LISTENERS: list[Callable[[EndedJob], object]] = []
+_NOTICES: NamedRegistry[type[Any], Callable[[Any], JobNotice]] = NamedRegistry()
+LISTENERS: Registry[Callable[[EndedJob], object]] = Registry()
 
 
 def register(model: type[Any], describe: Callable[[Any], JobNotice]) -> None:

@@ -1,7 +1,6 @@
 """What workers do for notifications."""
 
-from celery import shared_task
-
+from apps.core.jobs.celery_app import shared_task
 from apps.inbox.mail import send_due_mail
 
 

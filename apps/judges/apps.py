@@ -5,7 +5,7 @@ class JudgesConfig(AppConfig):
     name = "apps.judges"
     label = "judges"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import job_queue
         from apps.datasets import derived_records
         from apps.inbox import job_notices

@@ -1,8 +1,7 @@
 """Judge runs on GPU workers, which can ask language models in folders."""
 
-from celery import shared_task
-
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.judges.executor import execute
 from apps.judges.models import JudgeRun
 

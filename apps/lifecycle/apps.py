@@ -7,7 +7,7 @@ class LifecycleConfig(AppConfig):
     name = "apps.lifecycle"
     label = "lifecycle"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import job_queue, periodic
         from apps.datasets import export_jobs
         from apps.inbox import job_notices
@@ -24,7 +24,7 @@ class LifecycleConfig(AppConfig):
         job_queue.register(RetentionRun, ADVANCE_RETENTION)
         job_queue.register(ProjectDeletion, ADVANCE_DELETIONS)
         job_queue.register(ProjectExport, ADVANCE_EXPORTS)
-        export_jobs.ARCHIVE_REMOVERS.append(remove_project_exports)
+        export_jobs.ARCHIVE_REMOVERS.add(remove_project_exports)
         job_notices.register(ProjectExport, project_export_notice)
         periodic.register(
             "remove old archives of projects", RETENTION_EVERY_SECONDS, remove_old_project_exports

@@ -1,7 +1,6 @@
 """What workers do for the rules of retention, and to delete projects."""
 
-from celery import shared_task
-
+from apps.core.jobs.celery_app import shared_task
 from apps.core.jobs.job_queue import claim_next, work
 from apps.lifecycle.archive_jobs import build_project_export
 from apps.lifecycle.models import ProjectDeletion, ProjectExport, RetentionRun

@@ -5,7 +5,7 @@ class LineageConfig(AppConfig):
     name = "apps.lineage"
     label = "lineage"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import job_queue
         from apps.lineage.models import Tracing
         from apps.lineage.tracing import ADVANCE_TRACINGS

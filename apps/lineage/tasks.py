@@ -1,8 +1,7 @@
 """Celery tasks of lineage."""
 
-from celery import shared_task
-
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.lineage.models import Tracing
 from apps.lineage.tracing import execute
 

@@ -5,7 +5,7 @@ class LLMConfig(AppConfig):
     name = "apps.llm"
     label = "llm"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.storage import encryption
 
         encryption.register(

@@ -5,7 +5,7 @@ class MetricsConfig(AppConfig):
     name = "apps.metrics"
     label = "metrics"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.annotation.feedback import exports
         from apps.core.jobs import job_queue
         from apps.datasets import derived_records, erased_words

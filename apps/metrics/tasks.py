@@ -1,8 +1,7 @@
 """What GPU workers do for metrics."""
 
-from celery import shared_task
-
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.metrics.executor import execute
 from apps.metrics.models import Induction
 

@@ -9,7 +9,7 @@ class MonitoringConfig(AppConfig):
     name = "apps.monitoring"
     label = "monitoring"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import periodic
         from apps.monitoring.mail import send_due_emails
         from apps.monitoring.services import check_endpoints, delete_old_readings

@@ -1,7 +1,8 @@
-"""What the apps above add to monitoring. They register it when Django starts, since imports go downwards only."""
+"""What the apps above add to monitoring. They register it, since imports go downwards only."""
 
 from collections.abc import Callable, Sequence
 
+from apps.core.registries import Registry
 from apps.monitoring.measures import SampleRow
 from apps.monitoring.models import Alert
 from apps.monitoring.rules import Rule
@@ -10,20 +11,18 @@ from apps.rewards.models import Endpoint
 AlertAction = Callable[[Alert, Rule], None]
 RowEnrichment = Callable[[Endpoint, Sequence[SampleRow]], list[SampleRow]]
 
-_alert_actions: list[AlertAction] = []
-_row_enrichments: list[RowEnrichment] = []
+_alert_actions: Registry[AlertAction] = Registry()
+_row_enrichments: Registry[RowEnrichment] = Registry()
 
 
 def register_alert_action(action: AlertAction) -> None:
     """To be called for every alert when it is raised, in the same transaction."""
-    if action not in _alert_actions:
-        _alert_actions.append(action)
+    _alert_actions.add(action)
 
 
 def register_row_enrichment(enrichment: RowEnrichment) -> None:
     """To be called for the rows of a window before they are measured."""
-    if enrichment not in _row_enrichments:
-        _row_enrichments.append(enrichment)
+    _row_enrichments.add(enrichment)
 
 
 def act_on_alert(alert: Alert, rule: Rule) -> None:

@@ -5,7 +5,7 @@ class QuestionsConfig(AppConfig):
     name = "apps.questions"
     label = "questions"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import job_queue
         from apps.inbox import job_notices
         from apps.questions.job_notices import question_notice

@@ -1,8 +1,7 @@
 """Questions on GPU workers, which can ask language models in folders."""
 
-from celery import shared_task
-
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.questions.executor import execute
 from apps.questions.models import TrajectoryQuestion
 

@@ -8,7 +8,7 @@ class RetrainingConfig(AppConfig):
     name = "apps.retraining"
     label = "retraining"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import job_queue, periodic
         from apps.monitoring import extensions
         from apps.retraining.alert_actions import act_on_alert

@@ -1,8 +1,7 @@
 """Tasks of retraining."""
 
-from celery import shared_task
-
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.retraining.comparison import execute_comparison
 from apps.retraining.models import ModelComparison
 

@@ -5,7 +5,7 @@ class RewardProgramsConfig(AppConfig):
     name = "apps.reward_programs"
     label = "reward_programs"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import job_queue
         from apps.inbox import job_notices
         from apps.reward_programs.job_notices import reward_program_notice

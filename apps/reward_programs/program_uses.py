@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 
+from apps.core.registries import Registry
 from apps.reward_programs.models import RewardProgramVersion
 
-_USES: list[Callable[[RewardProgramVersion], list[str]]] = []
+_USES: Registry[Callable[[RewardProgramVersion], list[str]]] = Registry()
 
 
 def register(find: Callable[[RewardProgramVersion], list[str]]) -> None:
     """find: names of endpoints that serve a version, or are about to."""
-    if find not in _USES:
-        _USES.append(find)
+    _USES.add(find)
 
 
 def endpoints_that_serve(program: RewardProgramVersion) -> list[str]:

@@ -1,8 +1,7 @@
 """Dry runs and drafts of reward programs, on default workers."""
 
-from celery import shared_task
-
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.reward_programs.models import RewardProgramJob
 
 

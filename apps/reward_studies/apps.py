@@ -5,7 +5,7 @@ class RewardStudiesConfig(AppConfig):
     name = "apps.reward_studies"
     label = "reward_studies"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import job_queue
         from apps.inbox import job_notices
         from apps.reward_studies.job_notices import reward_study_notice

@@ -1,8 +1,7 @@
 """Reward studies on default workers: the reward service computes the scores."""
 
-from celery import shared_task
-
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.reward_studies.models import RewardStudy
 
 

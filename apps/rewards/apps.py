@@ -5,7 +5,7 @@ class RewardsConfig(AppConfig):
     name = "apps.rewards"
     label = "rewards"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import periodic
         from apps.core.storage import encryption
         from apps.reward_programs import program_uses

@@ -9,6 +9,9 @@ class SemanticSearchConfig(AppConfig):
     label = "semantic_search"
 
     def ready(self) -> None:
+        post_migrate.connect(_prepare, sender=self)
+
+    def register(self) -> None:
         from apps.core.jobs import job_queue
         from apps.semantic_search.clustering import ADVANCE
         from apps.semantic_search.filter_conditions import cluster_condition
@@ -17,7 +20,6 @@ class SemanticSearchConfig(AppConfig):
 
         job_queue.register(TrajectoryClustering, ADVANCE)
         register_condition(cluster_condition, {})
-        post_migrate.connect(_prepare, sender=self)
 
 
 def _prepare(*, using: str, **_: Any) -> None:

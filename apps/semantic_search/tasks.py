@@ -1,8 +1,7 @@
 """Clusters of trajectories, on the workers that compute."""
 
-from celery import shared_task
-
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.semantic_search.clustering import execute
 from apps.semantic_search.models import TrajectoryClustering
 

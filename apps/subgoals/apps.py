@@ -5,7 +5,7 @@ class SubgoalsConfig(AppConfig):
     name = "apps.subgoals"
     label = "subgoals"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import job_queue
         from apps.inbox import job_notices
         from apps.subgoals.job_notices import proposal_notice

@@ -7,7 +7,7 @@ class TrainingConfig(AppConfig):
     name = "apps.training"
     label = "training"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core import health
         from apps.core.jobs import job_queue, periodic
         from apps.datasets import erased_words

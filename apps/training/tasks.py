@@ -1,8 +1,7 @@
 """What workers do with training runs."""
 
-from celery import shared_task
-
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.training import public_models, runner
 from apps.training.launching import followers
 from apps.training.model_export_jobs import build_model_export

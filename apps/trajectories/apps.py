@@ -5,16 +5,15 @@ class TrajectoriesConfig(AppConfig):
     name = "apps.trajectories"
     label = "trajectories"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.accounts import leaving
         from apps.core.jobs import job_queue, periodic
         from apps.inbox import job_notices
-        from apps.trajectories import tasks, traces, uploads
+        from apps.trajectories import traces, uploads
         from apps.trajectories.comments import erase_comments
         from apps.trajectories.job_notices import import_notice
         from apps.trajectories.models import Import
 
-        assert tasks.advance_imports.name == uploads.ADVANCE_IMPORTS
         job_notices.register(Import, import_notice)
         job_queue.register(Import, uploads.ADVANCE_IMPORTS)
         leaving.register("trajectories", deleting=erase_comments)

@@ -1,13 +1,12 @@
 """The conditions of the filter language, and how the text of each is read. `filters.py` has the whole filter."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from apps.core.storage.storable_text import is_storable
-from apps.trajectories import formats
 from apps.trajectories.patterns import PATTERNS
 from apps.trajectories.search_text import search_query
 
@@ -29,7 +28,7 @@ class ConditionField:
     help: str
     read: Callable[[str], Any]
     is_list: bool = False
-    choices: dict[str, str] | None = None
+    choices: Mapping[str, str] | None = None
 
 
 def _text(longest: int) -> Callable[[str], str]:
@@ -50,7 +49,7 @@ def _words(text: str) -> str:
     return text
 
 
-def _one_of(choices: dict[str, str]) -> Callable[[str], str]:
+def _one_of(choices: Mapping[str, str]) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text in choices:
             return text
@@ -153,7 +152,7 @@ def id_text(ranges: Sequence[IdRange]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
-def _choice(label: str, help: str, choices: dict[str, str], *, is_list: bool = False) -> ConditionField:
+def _choice(label: str, help: str, choices: Mapping[str, str], *, is_list: bool = False) -> ConditionField:
     return ConditionField(label=label, help=help, read=_one_of(choices), is_list=is_list, choices=choices)
 
 
@@ -165,8 +164,24 @@ def _name(label: str, help: str) -> ConditionField:
     return ConditionField(label=label, help=help, read=_text(200))
 
 
-def _formats() -> dict[str, str]:
-    return {format.name: format.name for format in formats.FORMATS.values()}
+class _FormatNames(Mapping[str, str]):
+    """Their names, read when they are asked for: the formats are a third of what a command would import."""
+
+    def __getitem__(self, name: str) -> str:
+        from apps.trajectories import formats
+
+        return formats.FORMATS[name].name
+
+    def __iter__(self) -> Iterator[str]:
+        from apps.trajectories import formats
+
+        return iter(formats.FORMATS)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+_FORMATS = _FormatNames()
 
 
 # By name, the same everywhere: in addresses of pages, in the API and the client, and in commands.
@@ -191,7 +206,7 @@ FILTER_FIELDS: dict[str, ConditionField] = {
     "tag": _named("Tag", "a tag; several: all of them", 60),
     "format": ConditionField(
         label="Format", help="the format it was imported from; several: any of them",
-        read=_one_of(_formats()), is_list=True, choices=_formats(),
+        read=_one_of(_FORMATS), is_list=True, choices=_FORMATS,
     ),
     "fact": _name("Metric or judge", "the name of a metric or a judge, of whose results `judged` speaks"),
     "judged": _choice("Judged", "what metrics found: good, bad or clean (evaluated, nothing bad)", JUDGED),

@@ -1,6 +1,6 @@
 """The filter as a form of the explorer. Values are read by `parse_filter`; an invalid one has its error next to it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -97,7 +97,7 @@ class FilterForm(forms.Form):
         return found
 
 
-def _widget(name: str, choices: dict[str, str] | None, value: str) -> forms.Widget:
+def _widget(name: str, choices: Mapping[str, str] | None, value: str) -> forms.Widget:
     field = FILTER_FIELDS[name]
     if choices is not None and len(choices) <= _MOST_CHOICES:
         return forms.Select(attrs={"class": "form-select"}, choices=[("", "Any"), *choices.items()])

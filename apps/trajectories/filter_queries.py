@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from apps.accounts.models import Project
+from apps.core.registries import NamedRegistry, Registry
 from apps.trajectories.fields import encode_json
 from apps.trajectories.filter_fields import moment_of
 from apps.trajectories.filters import FilterError, FilterSource, TrajectoryFilter, parse_filter
@@ -19,16 +20,15 @@ from workers.schema import clean
 # The rows of `Trajectory` for which it holds, or None where the filter does not ask. Raises FilterError.
 FilterCondition = Callable[[Project, TrajectoryFilter], Q | None]
 ChoiceList = Callable[[Project], list[str]]
-_conditions: list[FilterCondition] = []
-_choices: dict[str, ChoiceList] = {}
+_conditions: Registry[FilterCondition] = Registry()
+_choices: NamedRegistry[str, ChoiceList] = NamedRegistry()
 _SUCCESS = {"yes": True, "no": False, "unknown": None}
 
 
 def register_condition(condition: FilterCondition, choices: dict[str, ChoiceList]) -> None:
     """choices: by name of a condition, the values that a project has for it."""
-    if condition not in _conditions:
-        _conditions.append(condition)
-        _choices.update(choices)
+    _conditions.add(condition)
+    _choices.update(choices)
 
 
 def registered_choices(project: Project) -> dict[str, list[str]]:

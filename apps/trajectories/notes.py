@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from apps.core.registries import Registry
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
@@ -16,13 +18,12 @@ class Note:
 
 
 Source = Callable[[int, list[int]], Iterable[Note]]
-_SOURCES: list[Source] = []
+_SOURCES: Registry[Source] = Registry()
 
 
 def register(source: Source) -> None:
     """source: maps the primary key of a trajectory and the `step` index of each agent step to its notes."""
-    if source not in _SOURCES:
-        _SOURCES.append(source)
+    _SOURCES.add(source)
 
 
 def collect_notes(trajectory_id: int, agent_steps: list[int]) -> list[Note]:

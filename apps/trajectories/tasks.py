@@ -1,8 +1,7 @@
 """What the default worker does for trajectories."""
 
-from celery import shared_task
-
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.trajectories import uploads
 from apps.trajectories.models import Import
 

@@ -12,21 +12,21 @@ from django.db.models.functions import Cast
 
 from apps.accounts.models import Membership, Role
 from apps.core.errors import NotFound
+from apps.core.registries import Registry
 from apps.trajectories.attachments import attachments_by_digest
 from apps.trajectories.models import Attachment, Step, Trajectory
 from apps.trajectories.selectors import require_trajectory
 
 # Keys of trajectories of a membership's project, the latest work first.
 Source = Callable[[Membership], QuerySet[Any, int]]
-_SOURCES: list[Source] = []
+_SOURCES: Registry[Source] = Registry()
 _AT_ONCE = 20  # trajectories whose steps are looked through in one query
 _MOST = 2000  # of a member's latest, in which a picture is looked for
 
 
 def register(source: Source) -> None:
     """source: which trajectories the work of a member below researcher shows them."""
-    if source not in _SOURCES:
-        _SOURCES.append(source)
+    _SOURCES.add(source)
 
 
 def viewable_trajectory(membership: Membership, pk: int) -> Trajectory:

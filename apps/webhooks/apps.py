@@ -8,7 +8,7 @@ class WebhooksConfig(AppConfig):
     name = "apps.webhooks"
     label = "webhooks"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import periodic
         from apps.core.storage import encryption
         from apps.inbox import job_notices
@@ -32,6 +32,6 @@ class WebhooksConfig(AppConfig):
                 ),
             )
         )
-        job_notices.LISTENERS.append(announce_job)
+        job_notices.LISTENERS.add(announce_job)
         periodic.register("send webhooks", NUDGE_EVERY_SECONDS, nudge_due)
         periodic.register("forget old webhook messages", FORGET_EVERY_SECONDS, forget_old)

@@ -1,7 +1,6 @@
 """What workers do for webhooks."""
 
-from celery import shared_task
-
+from apps.core.jobs.celery_app import shared_task
 from apps.webhooks.services import deliver_due
 
 

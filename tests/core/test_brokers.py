@@ -50,13 +50,14 @@ def _sending_to(url: str) -> Iterator[None]:
     """Make `url` this process's broker, by an app of its own with the settings of ours."""
     ours, before = current_app._get_current_object(), os.environ["CELERY_BROKER_URL"]
     os.environ["CELERY_BROKER_URL"] = url  # Celery reads it too, and prefers it
+    settings.CELERY_BROKER_URL = url
     app = Celery("elsewhere", set_as_current=False)
     app.config_from_object("django.conf:settings", namespace="CELERY")
     app.set_current()
     try:
         yield
     finally:
-        os.environ["CELERY_BROKER_URL"] = before
+        settings.CELERY_BROKER_URL = os.environ["CELERY_BROKER_URL"] = before
         ours.set_current()
         app.close()
 

@@ -36,14 +36,21 @@ class PatternMatch(Protocol):
 class TextPattern:
     """An expression of ours for text of others. Flags are written into it: `(?i)`, `(?m)`, `(?s)`.
 
-    A lone surrogate, which RE2 cannot read, is looked at as a question mark.
+    A lone surrogate, which RE2 cannot read, is looked at as a question mark. Compiled when it is used: there are
+    hundreds, and a process needs few of them.
     """
 
-    __slots__ = ("_compiled", "pattern")
+    __slots__ = ("_program", "pattern")
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        self._compiled = re2.compile(pattern, _options())
+        self._program: Any = None
+
+    @property
+    def _compiled(self) -> Any:
+        if self._program is None:
+            self._program = re2.compile(self.pattern, _options())
+        return self._program
 
     def search(self, text: str) -> PatternMatch | None:
         found: PatternMatch | None = self._compiled.search(_readable(text))
@@ -80,15 +87,23 @@ class TextPattern:
 class TextPatternSet:
     """Several expressions of ours, looked for in one pass over a text."""
 
-    __slots__ = ("_compiled",)
+    __slots__ = ("_patterns", "_program")
 
     def __init__(self, patterns: Iterable[TextPattern]) -> None:
-        options = _options()
-        options.max_mem = _MOST_SET_MEMORY
-        self._compiled = re2.Set.SearchSet(options)
-        for pattern in patterns:
-            self._compiled.Add(pattern.pattern)
-        self._compiled.Compile()
+        self._patterns = tuple(patterns)
+        self._program: Any = None
+
+    @property
+    def _compiled(self) -> Any:
+        if self._program is None:
+            options = _options()
+            options.max_mem = _MOST_SET_MEMORY
+            program = re2.Set.SearchSet(options)
+            for pattern in self._patterns:
+                program.Add(pattern.pattern)
+            program.Compile()
+            self._program = program
+        return self._program
 
     def found_in(self, text: str) -> list[int]:
         """The places of the expressions that match anywhere in the text, in no order."""

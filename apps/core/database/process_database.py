@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from celery import current_app
 from django.conf import settings
 from django.db import connections
 from django.db.models import Model
@@ -21,7 +20,7 @@ def adopt(server: embedded_postgres.PostgresServer) -> None:
     connections["default"].close()
     connections["default"].settings_dict.update(database_url.parse(server.url))
     if not is_set("CELERY_BROKER_URL"):
-        current_app.conf.broker_url = settings.CELERY_BROKER_URL = embedded_postgres.broker_url(server.home)
+        broker.adopt(embedded_postgres.broker_url(server.home))
 
 
 def owner_url() -> str:

@@ -7,12 +7,14 @@ carries the address in a header signed with the installation's secret, so that `
 import functools
 import ipaddress
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core import signing
 from django.http import HttpRequest
-from starlette.requests import HTTPConnection
+
+if TYPE_CHECKING:  # this is read when Django starts, and most commands serve nothing
+    from starlette.requests import HTTPConnection
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -22,7 +24,7 @@ _SALT = "touchstone.client-address"
 _MOST_HOPS = 20
 
 
-def client_address(request: HttpRequest | HTTPConnection | Mapping[str, Any]) -> str:
+def client_address(request: "HttpRequest | HTTPConnection | Mapping[str, Any]") -> str:
     """The address of the client behind our proxies, as text; "" where it has none (a Unix socket).
 
     request: Django's, Starlette's, or an ASGI scope.
@@ -85,13 +87,13 @@ def _verified(signed: str) -> str | None:
         return None
 
 
-def _parts(request: HttpRequest | HTTPConnection | Mapping[str, Any]) -> tuple[str, list[str], str]:
+def _parts(request: "HttpRequest | HTTPConnection | Mapping[str, Any]") -> tuple[str, list[str], str]:
     """The peer, the values of X-Forwarded-For as they came, and the signed address."""
     if isinstance(request, HttpRequest):
         forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
         signed = request.META.get("HTTP_X_TOUCHSTONE_CLIENT_ADDRESS", "")
         return request.META.get("REMOTE_ADDR") or "", [forwarded] if forwarded else [], signed
-    scope = request.scope if isinstance(request, HTTPConnection) else request
+    scope: Mapping[str, Any] = getattr(request, "scope", request)
     values: dict[bytes, list[str]] = {b"x-forwarded-for": [], SIGNED_HEADER.encode(): []}
     for name, value in scope.get("headers", ()):
         if (found := values.get(name.lower())) is not None:

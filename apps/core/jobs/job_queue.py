@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from celery import current_app
 from django.conf import settings
 from django.db import connection, models, transaction
 from django.db.models import Q
@@ -21,8 +20,9 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from apps.core.database.outage import is_outage, renew_connections
-from apps.core.jobs import shutdown
+from apps.core.jobs import broker, shutdown
 from apps.core.logs import context
+from apps.core.registries import Registry
 
 log = logging.getLogger(__name__)
 
@@ -89,9 +89,9 @@ class JobType:
         return self.model._default_manager.filter(self.among).filter(eligible())
 
 
-JOB_TYPES: list[JobType] = []
+JOB_TYPES: Registry[JobType] = Registry()
 # Called with every job that comes to its end, in the transaction that ends it.
-ENDED_LISTENERS: list[Callable[[Job], object]] = []
+ENDED_LISTENERS: Registry[Callable[[Job], object]] = Registry()
 
 
 def orphaned_after() -> timedelta:
@@ -112,13 +112,13 @@ def register(
     waits_since: Callable[[datetime], Q] = waits_since,
     nudges: int = NUDGES,
 ) -> None:
-    """Have beat nudge `task` for as long as `model` has eligible rows. Called in AppConfig.ready.
+    """Have beat nudge `task` for as long as `model` has eligible rows. Called in AppConfig.register.
 
     ended: called once for each row that comes to its end, in the transaction that ends it. among: the rows that are
     this task's, where a model has several tasks or not all rows may be claimed; `ended` is given with one of several.
     waits_since: which queued rows `doctor` reports. nudges: at most so many each time.
     """
-    JOB_TYPES.append(JobType(model, task, ended, among or Q(), waits_since, nudges))
+    JOB_TYPES.add(JobType(model, task, ended, among or Q(), waits_since, nudges))
 
 
 def nudge_on_commit(task: str) -> None:
@@ -127,7 +127,7 @@ def nudge_on_commit(task: str) -> None:
 
 
 def nudge(task: str) -> None:
-    current_app.send_task(task, retry=False, expires=NUDGE_EXPIRES)
+    broker.celery().send_task(task, retry=False, expires=NUDGE_EXPIRES)
 
 
 def eligible() -> Q:

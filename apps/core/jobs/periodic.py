@@ -1,4 +1,4 @@
-"""Work that beat repeats. Apps register it in AppConfig.ready.
+"""Work that beat repeats. Apps register it in AppConfig.register.
 
 A function may run in two beats at once, and again after a crash: it must be safe to repeat. Keep it short (seconds):
 longer work is a job.
@@ -6,6 +6,8 @@ longer work is a job.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from apps.core.registries import NamedRegistry
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,7 @@ class Periodic:
     function: Callable[[], object]
 
 
-PERIODIC: dict[str, Periodic] = {}
+PERIODIC: NamedRegistry[str, Periodic] = NamedRegistry()
 
 
 def register(name: str, every_seconds: float, function: Callable[[], object]) -> None:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from celery import current_app
 from django.db.models import Count, Max, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from apps.core.jobs import broker
 from apps.core.jobs.job_queue import JOB_TYPES, Job, JobState, JobType
 from apps.core.models import Service
 
@@ -92,7 +92,7 @@ def _mean_seconds(model: type[Job]) -> float | None:
 
 
 def _queue_of(task: str) -> str:
-    route = current_app.amqp.router.route({}, task)
+    route = broker.celery().amqp.router.route({}, task)
     queue = route.get("queue")
     return str(getattr(queue, "name", queue))
 

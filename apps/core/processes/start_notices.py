@@ -1,4 +1,7 @@
-"""Lines that `up` prints once everything runs. Apps register them in AppConfig.ready."""
+"""Lines that `up` prints once everything runs.
+
+Apps register them in AppConfig.ready, and import what they need when called: `up` loads no registry.
+"""
 
 from collections.abc import Callable
 

@@ -201,7 +201,8 @@ class Stack:
                 return
 
     def _migrate(self) -> None:
-        migrate = self._spawn("migrate", ("migrate", "--no-input", "--verbosity=1"))
+        # The system checks import every page; `web` makes them a moment later.
+        migrate = self._spawn("migrate", ("migrate", "--no-input", "--verbosity=1", "--skip-checks"))
         try:
             migrate.wait_done()
         except DomainError as error:

@@ -4,7 +4,7 @@ They are encrypted with a key made of the installation's own (TOUCHSTONE_SECRET_
 Fernet (AES-128-CBC with HMAC-SHA256). Who changes that key has to enter them again, and so has the person who restores
 a backup that did not carry them.
 
-An app registers the fields that it keeps so, when it is ready; a backup carries what is registered and nothing else:
+An app registers the fields that it keeps so (AppConfig.register); a backup carries what is registered and nothing else:
 
     encryption.register(EncryptedField("llm.LLMConnection", "key", lambda row: f"the key of {row}"))
 """
@@ -23,6 +23,7 @@ from django.apps import apps
 from django.conf import settings
 
 from apps.core.errors import DomainError
+from apps.core.registries import Registry
 
 LOST = "lost"  # in the place of a secret that did not come along; no token of Fernet's looks so
 _PURPOSE = b"apps.core.encryption.v1"
@@ -67,12 +68,11 @@ class StoredSecret:
 
 
 _restoring: ContextVar[bool] = ContextVar("restoring", default=False)
-_FIELDS: list[EncryptedField] = []
+_FIELDS: Registry[EncryptedField] = Registry()
 
 
 def register(field: EncryptedField) -> None:
-    if field not in _FIELDS:
-        _FIELDS.append(field)
+    _FIELDS.add(field)
 
 
 def kept_secrets() -> Iterator[StoredSecret]:

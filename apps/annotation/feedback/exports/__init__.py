@@ -10,6 +10,7 @@ from apps.annotation.feedback.exports.atif import export_atif
 from apps.annotation.feedback.exports.jsonl_csv import COLUMNS, export_csv, export_jsonl
 from apps.annotation.feedback.exports.otel import export_otel
 from apps.annotation.feedback.exports.trace_stores import export_langfuse, export_phoenix
+from apps.core.registries import NamedRegistry
 from apps.core.spreadsheets import spreadsheet_cell
 
 __all__ = [
@@ -28,39 +29,47 @@ __all__ = [
     "spreadsheet_cell",
 ]
 Exporter = Callable[..., Iterator[str]]  # of project and filters
-EXPORTS: dict[str, Exporter] = {
-    "jsonl": export_jsonl,
-    "csv": export_csv,
-    "atif": export_atif,
-    "otel": export_otel,
-    "langfuse-scores": export_langfuse,
-    "phoenix-annotations": export_phoenix,
-}
+EXPORTS: NamedRegistry[str, Exporter] = NamedRegistry(
+    {
+        "jsonl": export_jsonl,
+        "csv": export_csv,
+        "atif": export_atif,
+        "otel": export_otel,
+        "langfuse-scores": export_langfuse,
+        "phoenix-annotations": export_phoenix,
+    }
+)
 # Formats that have no line for some of the feedback, and count it by reason.
-_COUNTING: dict[str, Exporter] = {name: EXPORTS[name] for name in ("langfuse-scores", "phoenix-annotations")}
-ENDINGS = {"csv": "csv"}  # of files that are not compressed; the others are compressed JSON lines
-DESCRIPTIONS = {
-    "jsonl": "every annotation with its trajectories in full, as import_feedback reads it back",
-    "csv": "a row for each annotation, trajectories by their number, for a spreadsheet",
-    "atif": "every annotated trajectory, as ATIF, with its annotations",
-    "otel": "every annotation as OpenTelemetry evaluation events, for a collector",
-    "langfuse-scores": "scores on the traces that trajectories came from, as Langfuse's API takes them",
-    "phoenix-annotations": "annotations of the spans and traces that trajectories came from, as Phoenix's API takes "
-    "them",
-}
+_COUNTING: dict[str, Exporter] = {"langfuse-scores": export_langfuse, "phoenix-annotations": export_phoenix}
+ENDINGS: NamedRegistry[str, str] = NamedRegistry(
+    {"csv": "csv"}
+)  # of files that are not compressed; the others are compressed JSON lines
+DESCRIPTIONS: NamedRegistry[str, str] = NamedRegistry(
+    {
+        "jsonl": "every annotation with its trajectories in full, as import_feedback reads it back",
+        "csv": "a row for each annotation, trajectories by their number, for a spreadsheet",
+        "atif": "every annotated trajectory, as ATIF, with its annotations",
+        "otel": "every annotation as OpenTelemetry evaluation events, for a collector",
+        "langfuse-scores": "scores on the traces that trajectories came from, as Langfuse's API takes them",
+        "phoenix-annotations": "annotations of the spans and traces that trajectories came from, as Phoenix's API "
+        "takes them",
+    }
+)
 FILES, TRACES, AGENTS = "Files and spreadsheets", "Traces and trace stores", "Agents"
-GROUPS = {
-    "jsonl": FILES,
-    "csv": FILES,
-    "atif": TRACES,
-    "otel": TRACES,
-    "langfuse-scores": TRACES,
-    "phoenix-annotations": TRACES,
-}
+GROUPS: NamedRegistry[str, str] = NamedRegistry(
+    {
+        "jsonl": FILES,
+        "csv": FILES,
+        "atif": TRACES,
+        "otel": TRACES,
+        "langfuse-scores": TRACES,
+        "phoenix-annotations": TRACES,
+    }
+)
 
 
 def register(name: str, exporter: Exporter, description: str, *, ending: str, group: str = AGENTS) -> None:
-    """Register a format of an upper app, from its AppConfig.ready."""
+    """Register a format of an upper app, from its AppConfig.register."""
     EXPORTS[name], DESCRIPTIONS[name], ENDINGS[name], GROUPS[name] = exporter, description, ending, group
 
 

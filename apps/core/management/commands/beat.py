@@ -6,6 +6,7 @@ from apps.core.commands import TouchstoneCommand
 from apps.core.jobs import beat, broker
 from apps.core.processes import readiness
 from apps.core.processes.heartbeats import record_heartbeats
+from apps.core.registries import load_registrations
 
 
 class Command(TouchstoneCommand):
@@ -17,6 +18,7 @@ class Command(TouchstoneCommand):
         for sent in (signal.SIGINT, signal.SIGTERM):
             signal.signal(sent, lambda *_: stop.set())
         broker.prepare()
+        load_registrations()
         readiness.announce()
         self.say("beat is running")
         with record_heartbeats("beat"):

@@ -3,7 +3,6 @@ import socket
 import warnings
 from typing import Any
 
-from celery import current_app
 from celery.platforms import SecurityWarning
 from celery.utils.nodenames import nodename
 from django.conf import settings
@@ -13,6 +12,7 @@ from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.jobs import broker
 from apps.core.processes.device_check import require_device
 from apps.core.processes.heartbeats import record_heartbeats
+from apps.core.registries import load_registrations
 
 _CONCURRENCY = {"default": 2, "gpu": 1}
 
@@ -35,7 +35,9 @@ class Command(TouchstoneCommand):
             require_device(
                 "TOUCHSTONE_TRAINING_DEVICE", settings.TRAINING_DEVICE, processes=settings.TRAINING_PROCESSES
             )
-        worker = current_app.Worker(
+        # All that jobs may need, before the first is taken and before other threads import.
+        load_registrations()
+        worker = broker.celery().Worker(
             queues=[queue],
             concurrency=concurrency or _CONCURRENCY[queue],
             # Threads: a process of billiard's pool that is killed while it waits takes the queue's lock with it, and

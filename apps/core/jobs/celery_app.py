@@ -1,14 +1,21 @@
-"""The Celery app: tasks come from the `tasks` module of each app, settings from Django's."""
+"""The Celery app: tasks come from the `tasks` module of each app, settings from Django's.
+
+Imported where a task is defined and where a message is sent, by `broker.celery`, and not when Django starts: most
+commands send none.
+"""
 
 from typing import Any
 
-from celery import Celery
+from celery import Celery, shared_task
 from celery.signals import setup_logging, worker_ready, worker_shutting_down
+from kombu.transport import TRANSPORT_ALIASES
 
-from apps.core.jobs import broker, shutdown
+from apps.core.jobs import shutdown
 from apps.core.processes import readiness
 
-assert broker.QUEUES  # imported before a connection is made: it names the transport
+__all__ = ["app", "shared_task"]
+# Before a connection is made.
+TRANSPORT_ALIASES["sqla"] = TRANSPORT_ALIASES["sqlalchemy"] = "apps.core.jobs.broker_transport:Transport"
 app = Celery("touchstone")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
