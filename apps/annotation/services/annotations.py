@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
@@ -15,23 +15,28 @@ from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Annotation, Assignment, Campaign, Comment, FeedbackRecord, Item
 from apps.annotation.presentation import FormFields, PresentedItem, present_item
 from apps.annotation.services import gold, queue, suggestions
-from apps.core.errors import Conflict, DomainError, Forbidden
+from apps.core.errors import Conflict, DomainError, Forbidden, NotFound
 from apps.inbox.mentions import notify_mentioned
 
 State = Assignment.State
 
 
+@transaction.atomic
 def submit_form(
     *,
-    assignment: Assignment,
+    assignments: QuerySet[Assignment],
     fields: FormFields,
     idempotency_key: uuid.UUID,
     by: User,
     active_seconds: float | None = None,
 ) -> Annotation:
-    """Save the fields of a form as an annotation. Raises DomainError where a field is wrong or missing."""
+    """Save the fields of a form as an annotation. Raises DomainError where a field is wrong or missing.
+
+    assignments: the one assignment, not read yet, so that it is read once. Raises NotFound if there is none.
+    """
+    assignment = _lock_first(assignments, by)
     presented = present_item(assignment)
-    return submit_annotation(
+    return _save_annotation(
         assignment=assignment,
         records=_parse_records(assignment, fields, presented),
         presented=presented,
@@ -59,7 +64,28 @@ def submit_annotation(
     The same key with other answers is an edit: the browser got no reply, or kept the page. An edit is the next
     revision. After the lock expired, an annotation counts if the item still needs one, and is surplus otherwise.
     """
-    assignment = lock_assignment(assignment, by)
+    return _save_annotation(
+        assignment=lock_assignment(assignment, by),
+        idempotency_key=idempotency_key,
+        records=records,
+        by=by,
+        presented=presented,
+        active_seconds=active_seconds,
+        suggestion_accepted=suggestion_accepted,
+    )
+
+
+def _save_annotation(
+    *,
+    assignment: Assignment,
+    idempotency_key: uuid.UUID,
+    records: Sequence[FeedbackRecord],
+    by: User,
+    presented: PresentedItem | None,
+    active_seconds: float | None,
+    suggestion_accepted: bool | None,
+) -> Annotation:
+    """Of an assignment that is locked by this transaction."""
     digest = _digest(records)
     keys = (idempotency_key, uuid.uuid5(idempotency_key, digest))
     earlier = list(Annotation.objects.filter(Q(assignment=assignment) | Q(idempotency_key__in=keys)))
@@ -72,6 +98,7 @@ def submit_annotation(
         if existing.assignment_id != assignment.pk:
             raise Conflict("This form was already used for another item; reload the page.")
         if existing.digest in (digest, None):
+            existing.assignment = assignment
             return existing
     campaign = assignment.item.campaign
     presented = presented or present_item(assignment)
@@ -226,10 +253,14 @@ def _digest(records: Sequence[FeedbackRecord]) -> str:
 
 def lock_assignment(assignment: Assignment, by: User) -> Assignment:
     """The assignment, locked after its item. Raises Forbidden for another annotator's."""
-    rows = Assignment.objects.select_related("item__campaign__project", "annotator").select_for_update(
-        no_key=True, of=("item", "self")
-    )
-    assignment = rows.get(pk=assignment.pk)
+    return _lock_first(Assignment.objects.filter(pk=assignment.pk), by)
+
+
+def _lock_first(assignments: QuerySet[Assignment], by: User) -> Assignment:
+    rows = assignments.select_related("item__task", "item__campaign__project", "annotator")
+    assignment = rows.select_for_update(no_key=True, of=("item", "self")).first()
+    if assignment is None:
+        raise NotFound("This item is not assigned to you any more; reload the page.")
     if assignment.annotator.user_id != by.pk:
         raise Forbidden("This item is assigned to another annotator.")
     return assignment

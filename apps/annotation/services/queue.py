@@ -26,11 +26,13 @@ def assign_next_item(*, campaign: Campaign, annotator: Annotator) -> Assignment 
     In this order: the locked item, practice items, reserved items, started items whose lock expired, sometimes a gold
     item, a new item. Raises Conflict if the campaign assigns no items, or none to this annotator.
     """
-    check_open(campaign, annotator)
+    _check_campaign_open(campaign)
     with transaction.atomic():
         # Two tabs of one person must not lock two items.
         Annotator.objects.select_for_update(no_key=True).get(pk=annotator.pk)
         found = find_waiting(campaign, annotator)
+        if found.pause_reason is not None:
+            raise Conflict(found.pause_reason)
         if found.is_overdue:
             expire_locks(campaign=campaign)
             found = find_waiting(campaign, annotator)
@@ -60,12 +62,17 @@ def _lock_next(campaign: Campaign, annotator: Annotator, found: Waiting) -> Assi
 
 def check_open(campaign: Campaign, annotator: Annotator) -> None:
     """Raises Conflict if the campaign assigns no items, or none to this annotator."""
+    _check_campaign_open(campaign)
+    if (paused := current_pause(campaign, annotator)) is not None:
+        raise Conflict(paused.reason)
+
+
+def _check_campaign_open(campaign: Campaign) -> None:
+    """Raises Conflict if the campaign assigns no items."""
     if campaign.state != Campaign.State.OPEN:
         raise Conflict(f"The campaign {campaign.name!r} is {campaign.state}; no items are assigned.")
     if campaign.is_over:
         raise Conflict(f"The deadline of {campaign.name!r} has passed; no items are assigned.")
-    if (paused := current_pause(campaign, annotator)) is not None:
-        raise Conflict(paused.reason)
 
 
 def hold_another(campaign: Campaign, annotator: Annotator) -> Assignment | None:

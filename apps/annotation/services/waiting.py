@@ -17,7 +17,10 @@ SELECT
   EXISTS (SELECT FROM unseen WHERE purpose = 'gold'),
   EXISTS (
     SELECT FROM annotation_assignment a JOIN annotation_item i ON i.id = a.item_id
-    WHERE a.lock_expires_at < %(now)s AND a.state IN ('locked', 'assigned') AND i.campaign_id = %(campaign)s)
+    WHERE a.lock_expires_at < %(now)s AND a.state IN ('locked', 'assigned') AND i.campaign_id = %(campaign)s),
+  (
+    SELECT p.reason FROM annotation_participation p
+    WHERE p.campaign_id = %(campaign)s AND p.annotator_id = %(annotator)s AND p.paused_at IS NOT NULL)
 """
 _WITH = """
 WITH mine AS NOT MATERIALIZED (
@@ -37,6 +40,7 @@ class Waiting(NamedTuple):
 
     has_reserved: items that a researcher assigned to them. has_expired: items they started, whose lock expired.
     is_overdue: locks of anyone in the campaign have expired and are not released yet.
+    pause_reason: why the annotator is paused in the campaign; None where they are not.
     """
 
     is_held: bool
@@ -45,6 +49,7 @@ class Waiting(NamedTuple):
     has_expired: bool
     has_gold: bool
     is_overdue: bool
+    pause_reason: str | None
 
 
 def find_waiting(campaign: Campaign, annotator: Annotator) -> Waiting:

@@ -2,9 +2,11 @@
 
 import math
 import uuid
+from collections.abc import Iterable
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -97,23 +99,19 @@ def assignment_rows(request: ProjectRequest, project: Project, pk: int) -> HttpR
 @require_POST
 @project_view()
 def assignment_submit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    assignment = _own_assignment(request, project, pk)
-    fields = _parse_form(request.POST, assignment.item.campaign)
     if (action := request.POST.get("action", "")) in FORM_ACTIONS:  # a button of the form without JavaScript
-        if action == "accept":
-            fields |= work_context.accepted_fields(assignment)
-        _save_draft(request, assignment, fields)
-        page = reverse("annotation:assignment-detail", args=[project.slug, pk])
-        return redirect(f"{page}?{FORM_ACTIONS[action]}")
+        return _continue_form(request, project, pk, action)
+    fields = _parse_form(request.POST, FEEDBACK_TYPES)
     try:
         annotation = services.submit_form(
-            assignment=assignment,
+            assignments=_own_assignments(request, project).filter(pk=pk),
             fields=fields,
             idempotency_key=_key(request),
             by=request.user,
             active_seconds=_parse_active_seconds(request.POST),
         )
     except DomainError as error:
+        assignment = _own_assignment(request, project, pk)
         if request.htmx:  # type: ignore[attr-defined]
             raise
         context = (
@@ -122,8 +120,9 @@ def assignment_submit(request: ProjectRequest, project: Project, pk: int) -> Htt
             | {"error": error}
         )
         return render(request, "annotation/work.html", context, status=error.status)
+    assignment = annotation.assignment
     if "bulk" in request.POST:
-        return finished_card(request, assignment.item.campaign, annotation.assignment)
+        return finished_card(request, assignment.item.campaign, assignment)
     if annotation.is_surplus:
         return _redirect_after(
             request,
@@ -133,9 +132,20 @@ def assignment_submit(request: ProjectRequest, project: Project, pk: int) -> Htt
     return _redirect_after(request, assignment, "Saved.")
 
 
-def _parse_form(data: QueryDict, campaign: Campaign) -> dict[str, str]:
-    """Fields of an annotation in a posted form, with newlines as the database stores them."""
-    patterns = [FEEDBACK_TYPES[name].field_pattern for name in campaign.feedback_types]
+def _continue_form(request: ProjectRequest, project: Project, pk: int, action: str) -> HttpResponse:
+    """What was entered as a draft, and the page again with what the button asks for."""
+    assignment = _own_assignment(request, project, pk)
+    fields = _parse_form(request.POST, assignment.item.campaign.feedback_types)
+    if action == "accept":
+        fields |= work_context.accepted_fields(assignment)
+    _save_draft(request, assignment, fields)
+    page = reverse("annotation:assignment-detail", args=[project.slug, pk])
+    return redirect(f"{page}?{FORM_ACTIONS[action]}")
+
+
+def _parse_form(data: QueryDict, feedback_types: Iterable[str]) -> dict[str, str]:
+    """Fields of these feedback types in a posted form, with newlines as the database stores them."""
+    patterns = [FEEDBACK_TYPES[name].field_pattern for name in feedback_types]
     fields = {
         name: str(value).replace("\r\n", "\n").replace("\0", "\ufffd")
         for name, value in data.items()
@@ -187,7 +197,7 @@ def _go_to(request: ProjectRequest, url: str) -> HttpResponse:
 def assignment_draft(request: ProjectRequest, project: Project, pk: int) -> JsonResponse:
     """Autosave; whether the item is still locked."""
     assignment = _own_assignment(request, project, pk)
-    fields = _parse_form(request.POST, assignment.item.campaign)
+    fields = _parse_form(request.POST, assignment.item.campaign.feedback_types)
     assignment = _save_draft(request, assignment, fields)
     saved_at = localtime(assignment.draft_saved_at).isoformat() if assignment.draft_saved_at else ""
     return JsonResponse({"saved": True, "held": not assignment.is_late, "at": saved_at})
@@ -231,6 +241,13 @@ def assignment_undo(request: ProjectRequest, project: Project, pk: int) -> HttpR
     response = _next(request, assignment.item.campaign, assignment.annotator)
     response["HX-Trigger-After-Settle"] = "work:next"
     return trigger_client_event(response, "toast", {"words": UNDONE})
+
+
+def _own_assignments(request: ProjectRequest, project: Project) -> QuerySet[Assignment]:
+    """The user's own assignments; their adjudications only where they may adjudicate."""
+    own = Assignment.objects.filter(annotator__project=project, annotator__user=request.user)
+    is_reviewer = Role(request.membership.role).includes(Role.REVIEWER)
+    return own if is_reviewer else own.filter(is_adjudication=False)
 
 
 def _own_assignment(request: ProjectRequest, project: Project, pk: int) -> Assignment:

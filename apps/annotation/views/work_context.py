@@ -18,7 +18,7 @@ from apps.annotation.services.suggestions import ACCEPTED_FIELD, suggested_annot
 from apps.core.errors import DomainError
 from apps.trajectories.alignment import Alignment
 from apps.trajectories.card_rendering import StepCard
-from apps.trajectories.side_by_side import align_stored, card_rows
+from apps.trajectories.side_by_side import StoredSides, align_stored, card_rows
 from apps.trajectories.step_cards import step_cards
 from workers.schema.patterns import TextPattern
 
@@ -63,14 +63,15 @@ def item_context(
 ) -> dict[str, Any]:
     """fields: posted fields; by default the draft or the last annotation."""
     shown = present_item(assignment)
-    alignment = _align_sides(shown)
+    stored_sides = _align_sides(shown)
+    alignment = stored_sides.alignment
     fields = selectors.initial_form_fields(assignment, shown) if fields is None else fields
     fields = _merge_shared_marks(fields, shown, alignment)
     everything = everything or "all" in request.GET
     kinds = [FEEDBACK_TYPES[name] for name in assignment.item.campaign.feedback_types]
     tools = _tools_by_side(kinds, shown)
     prefix = _prefix(shown, alignment, fields, _shared_tools(tools)) if everything else None
-    rows = _rows(shown, alignment, 0, len(alignment.rows) if everything else ROWS, fields, tools)
+    rows = _rows(shown, stored_sides, 0, len(alignment.rows) if everything else ROWS, fields, tools)
     return {
         "assignment": assignment,
         "task": assignment.item.task,
@@ -192,7 +193,8 @@ def _count_markable(shown: PresentedItem, alignment: Alignment) -> int:
 def rows_context(assignment: Assignment, start: str) -> dict[str, Any]:
     """Rows from `start`, or the shared steps if `start` is `prefix`."""
     shown = present_item(assignment)
-    alignment = _align_sides(shown)
+    stored_sides = _align_sides(shown)
+    alignment = stored_sides.alignment
     fields = _merge_shared_marks(selectors.initial_form_fields(assignment, shown), shown, alignment)
     campaign = assignment.item.campaign
     kinds = [FEEDBACK_TYPES[name] for name in campaign.feedback_types]
@@ -205,7 +207,7 @@ def rows_context(assignment: Assignment, start: str) -> dict[str, Any]:
         }
     if not start.isdecimal() or len(start) > 9:
         raise DomainError(f"start must be a row number, not {start!r}.")
-    return context | _rows(shown, alignment, int(start), int(start) + ROWS, fields, tools)
+    return context | _rows(shown, stored_sides, int(start), int(start) + ROWS, fields, tools)
 
 
 def leave_context(how: str) -> dict[str, Any]:
@@ -225,20 +227,20 @@ def leave_context(how: str) -> dict[str, Any]:
     }
 
 
-def _align_sides(shown: PresentedItem) -> Alignment:
+def _align_sides(shown: PresentedItem) -> StoredSides:
     """Alignment of the sides in presented order; a single trajectory has no prefix."""
     return align_stored(tuple(shown.on_side(side).pk for side in range(len(shown.trajectories))))
 
 
 def _rows(
     shown: PresentedItem,
-    alignment: Alignment,
+    stored_sides: StoredSides,
     start: int,
     stop: int,
     fields: FormFields,
     tools: Sequence[Sequence[OfferedTool]],
 ) -> dict[str, Any]:
-    runs = [shown.on_side(side) for side in range(len(shown.trajectories))]
+    row_count = len(stored_sides.alignment.rows)
     rows = [
         {
             "number": row.number,
@@ -248,12 +250,12 @@ def _rows(
                 for side, card in enumerate(row.cards)
             ],
         }
-        for row in card_rows(alignment, [run.pk for run in runs], start, stop)
+        for row in card_rows(stored_sides, start, stop)
     ]
     return {
         "rows": rows,
-        "next_start": stop if stop < len(alignment.rows) else None,
-        "row_count": len(alignment.rows),
+        "next_start": stop if stop < row_count else None,
+        "row_count": row_count,
     }
 
 

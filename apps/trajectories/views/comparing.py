@@ -32,7 +32,8 @@ _WORTH_HIDING = 2  # steps in between that are shown too, where there are no mor
 def trajectories_diff(request: ProjectRequest, project: Project, pk: int, other: int) -> HttpResponse:
     """The page; with `start`, the rows from that index; with `start=prefix`, the common first steps."""
     left, right = require_trajectory(project, pk), require_trajectory(project, other)
-    alignment = align_stored((left.pk, right.pk))
+    stored_sides = align_stored((left.pk, right.pk))
+    alignment = stored_sides.alignment
     context: dict[str, Any] = {"project": project, "left": left, "right": right, "alignment": alignment}
     context["show_outcome"] = "show_outcome" in request.GET
     start_parameter = request.GET.get("start", "0")
@@ -43,7 +44,7 @@ def trajectories_diff(request: ProjectRequest, project: Project, pk: int, other:
     start = parse_number(start_parameter, "start", "a row")
     stop = start + _ROWS if request.htmx or not start else len(alignment.rows)  # type: ignore[attr-defined]
     context |= {
-        "rows": card_rows(alignment, (left.pk, right.pk), start, stop),
+        "rows": card_rows(stored_sides, start, stop),
         "next_start": stop if stop < len(alignment.rows) else None,
     }
     template = "_diff_rows.html" if request.htmx else "trajectories_diff.html"  # type: ignore[attr-defined]

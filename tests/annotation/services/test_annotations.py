@@ -44,14 +44,22 @@ def test_the_fields_of_a_form_are_saved_by_stored_position(campaign: Campaign, a
     assignment = rows.leased(campaign, annotator)
     fields = {"choice": "left-2", "comment-0-text": "Rude.", "comment-0-on": "right"}
     annotation = services.submit_form(
-        assignment=assignment, fields=fields, idempotency_key=uuid.uuid4(), by=annotator
+        assignments=Assignment.objects.filter(pk=assignment.pk),
+        fields=fields,
+        idempotency_key=uuid.uuid4(),
+        by=annotator,
     )
     preference, comment = annotation.preferences.get(), annotation.comments.get()
     left, right = ("b", 0) if assignment.swapped else ("a", 1)
     assert (preference.choice, preference.strength) == (left, 2)
     assert comment.trajectory == assignment.item.trajectories.order_by("places__position")[right]
     with pytest.raises(DomainError, match="Choose an answer first"):
-        services.submit_form(assignment=assignment, fields={}, idempotency_key=uuid.uuid4(), by=annotator)
+        services.submit_form(
+            assignments=Assignment.objects.filter(pk=assignment.pk),
+            fields={},
+            idempotency_key=uuid.uuid4(),
+            by=annotator,
+        )
 
 
 def test_the_same_key_again_is_the_same_annotation(campaign: Campaign, annotator: User) -> None:
@@ -263,7 +271,12 @@ def test_an_annotation_opened_again_and_not_changed_is_no_draft(campaign: Campai
     rows.pair(campaign, "one")
     hers = rows.leased(campaign, annotator)
     fields = {"choice": "left-1"}
-    services.submit_form(assignment=hers, fields=fields, idempotency_key=uuid.uuid4(), by=annotator)
+    services.submit_form(
+        assignments=Assignment.objects.filter(pk=hers.pk),
+        fields=fields,
+        idempotency_key=uuid.uuid4(),
+        by=annotator,
+    )
     again: dict[str, Any] = {"assignment": hers, "by": annotator}
     other = {"choice": "right-1"}
     assert services.save_draft(fields=other, idempotency_key=uuid.uuid4(), **again).draft == other

@@ -38,7 +38,10 @@ def test_a_batch_is_held_and_submitted(rating: Campaign, person: Annotator, anno
     again = services.assign_batch(campaign=rating, annotator=person, size=3)
     assert {each.pk for each in again} == {each.pk for each in batch}  # the page loaded again holds no more
     services.submit_form(
-        assignment=batch[0], fields={"rating-left": "accept"}, idempotency_key=uuid.uuid4(), by=annotator
+        assignments=Assignment.objects.filter(pk=batch[0].pk),
+        fields={"rating-left": "accept"},
+        idempotency_key=uuid.uuid4(),
+        by=annotator,
     )
     assert rating.items.filter(completed_count=1).count() == 1
     assert len(services.assign_batch(campaign=rating, annotator=person, size=12)) == 4  # all that is left

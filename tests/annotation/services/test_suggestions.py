@@ -53,7 +53,12 @@ def drawn(monkeypatch: pytest.MonkeyPatch, is_drawn: bool = True) -> None:
 
 
 def submit(assignment: Assignment, user: User, **fields: str) -> Annotation:
-    return services.submit_form(assignment=assignment, fields=fields, idempotency_key=uuid.uuid4(), by=user)
+    return services.submit_form(
+        assignments=Assignment.objects.filter(pk=assignment.pk),
+        fields=fields,
+        idempotency_key=uuid.uuid4(),
+        by=user,
+    )
 
 
 def test_accepted_changed_shown_and_none(
