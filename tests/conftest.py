@@ -61,6 +61,7 @@ def _prepare() -> None:
 
 _prepare()
 # Models can be imported from here on.
+from django.contrib.staticfiles.handlers import StaticFilesHandler  # noqa: E402
 from django.core.servers.basehttp import WSGIRequestHandler  # noqa: E402
 from django.test import Client, override_settings  # noqa: E402
 from django.test.testcases import LiveServerThread  # noqa: E402
@@ -68,11 +69,12 @@ from django.test.testcases import LiveServerThread  # noqa: E402
 from apps.accounts.models import Project, User  # noqa: E402
 from tests.factories import make_member, make_outsider  # noqa: E402
 from tests.forked_workers import Controller  # noqa: E402
-from tests.live_server import PersistentThreadsServer  # noqa: E402
+from tests.live_server import PersistentThreadsServer, serve_static  # noqa: E402
 
 # Of `live_server`, which writes a head in several pieces: each would wait 40 ms for the one before.
 WSGIRequestHandler.disable_nagle_algorithm = True
 LiveServerThread.server_class = PersistentThreadsServer
+StaticFilesHandler.serve = serve_static  # type: ignore[method-assign]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -10,12 +10,9 @@ from django.core.asgi import get_asgi_application
 from django.urls import get_resolver
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
 from apps.core.registries import load_registrations
 
@@ -31,16 +28,8 @@ from apps.core.http.caller_concurrency import CallerTurns  # noqa: E402
 from apps.core.http.documentation import Documentation  # noqa: E402
 from apps.core.http.proxy import METHODS, forwarding, lifespan  # noqa: E402 - reads the settings
 from apps.core.http.security_headers import SecurityHeaders  # noqa: E402
+from apps.core.http.static_files import HashedStaticFiles, static_file_index  # noqa: E402
 from apps.rewards.routes import PUBLIC  # noqa: E402
-
-
-class Revalidated(StaticFiles):
-    """Browsers ask each time whether a file changed: names carry no hash."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await super().get_response(path, scope)
-        response.headers.setdefault("Cache-Control", "no-cache")
-        return response
 
 
 async def alive(request: object) -> Response:
@@ -84,10 +73,7 @@ _routed = Starlette(
         Route("/client/{file_name}", client_file),
         Route("/api/v1/rewards{rest:path}", forward, methods=METHODS),
         Route("/compat{rest:path}", forward, methods=METHODS),
-        Mount(
-            settings.STATIC_URL.rstrip("/"),
-            GZipMiddleware(Revalidated(directory=settings.STATICFILES_DIRS[0]), minimum_size=1000),
-        ),
+        Mount(settings.STATIC_URL.rstrip("/"), HashedStaticFiles(static_file_index())),
         Mount("/docs", Documentation(settings.DOCS_SITE)),
         Mount("", _pages),
     ],

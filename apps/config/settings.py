@@ -252,7 +252,7 @@ STORAGES = {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
         "OPTIONS": {"location": HOME / "artifacts"},
     },
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "apps.core.http.static_files.HashedStaticFilesStorage"},
 }
 # Without them `boto3` looks where it always does: its profile, the machine's role.
 _S3_KEYS = (env_str("AWS_ACCESS_KEY_ID", ""), env_str("AWS_SECRET_ACCESS_KEY", ""))

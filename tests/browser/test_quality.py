@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.templatetags.static import static
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
@@ -50,7 +51,7 @@ def test_from_a_campaign_to_what_was_said(page: Page, live_server: Any, tools: A
     expect(page.get_by_role("heading", name="Annotation quality")).to_be_visible()
     expect(page.locator("#alpha svg")).to_be_visible()
     ends = page.evaluate(
-        "import('/static/vendor/echarts/echarts.min.js').then(({ getInstanceByDom }) =>"
+        f"import('{static('vendor/echarts/echarts.min.js')}').then(({{ getInstanceByDom }}) =>"
         " getInstanceByDom(document.getElementById('alpha')).getModel().getComponent('yAxis').axis.scale.getExtent())"
     )
     assert ends[0] <= 0 and ends[1] == 1, "the length of a bar is its value"

@@ -101,6 +101,11 @@ NAMED = {
 # Paths that are joined of more than constants, each looked at: fixed names, numbers, splits, kinds, or the operator's.
 # A new one is made by `home_path` or `storage_name`; if it cannot be, look at where every part comes from, then add it.
 JOINED = {
+    # Names of files that were listed, in files of the checkout.
+    "apps/core/http/static_files.py": {
+        "posixpath.join(posixpath.dirname(name), path)",
+        "posixpath.join(posixpath.dirname(path), posixpath.basename(used.hashed_name))",
+    },
     "workers/launch/transfer.py": {"folder / _checked(name)"},
     "workers/launch/slurm.py": {"Path(folder) / f'{name}.log'", "Path(self._options.commands) / program"},
     "apps/active_learning/selecting.py": {"folder / f'{name}.jsonl'"},
@@ -205,6 +210,7 @@ JOINED = {
 }
 # Paths made of text, each looked at: temporary folders, /proc, the environment, the operator's command line.
 MADE = {
+    "apps/core/http/static_files.py": {"Path(settings.STATICFILES_DIRS[0])"},
     "apps/accounts/audit_chain.py": {"open(path, 'a', opener=_private)"},  # a constant below the home
     "apps/annotation/management/commands/import_feedback.py": {"Path(name)"},
     "apps/training/management/commands/import_model.py": {
