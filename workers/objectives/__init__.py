@@ -222,7 +222,7 @@ class Objective(nn.Module, ABC):
         return None
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
         """What the training examples lack for anything to be learnt, as a sentence; None if they lack nothing."""
         return None
 
@@ -365,7 +365,7 @@ def collect_training(records: Sequence[FeedbackRecord], renderer: Renderer, reci
             pointer="/snapshot",
         )
     for name in {example.objective for example in examples.items}:
-        problem = objective_class(name).validate_dataset(examples.by_objective(name))
+        problem = objective_class(name).validate_dataset(examples.by_objective(name), recipe)
         if problem is not None:
             raise RewardError(f"the training split teaches nothing: {problem}.", pointer="/snapshot")
     return examples

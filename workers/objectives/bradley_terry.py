@@ -137,7 +137,7 @@ class BradleyTerry(Objective):
         return f"by the criterion {record.criterion!r}" if record.criterion else "without a criterion"
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
         choices = {_record(example).choice for example in examples}
         if not choices & {"a", "b"}:
             said = " and ".join({"tie": "ties", "both_bad": "both bad"}[choice] for choice in sorted(choices))

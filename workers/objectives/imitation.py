@@ -45,7 +45,7 @@ class Imitation(Objective):
         self.mean_steps = sum(steps.values()) / len(examples) if examples else 1.0
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
         kinds = {is_demonstrated(example.record) for example in examples}
         if kinds == {True, False}:
             return None

@@ -49,7 +49,7 @@ class ImplicitProcessObjective(Objective):
         return None if record.choice in ("a", "b") else "that name no better trajectory"
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
         if any(isinstance(example.record, PreferenceRecord) for example in examples):
             return None
         return one_class(examples)

@@ -63,7 +63,7 @@ class InverseQ(Objective):
         self.mean_steps = sum(steps) / len(steps) if steps else 1.0
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
         if not any(is_demonstrated(example.record) for example in examples):
             return (
                 "no trajectory is marked as a demonstration; mark some, or import records of the format "

@@ -83,7 +83,7 @@ class Ordinal(Objective):
         return None if record.criterion == recipe.criterion else f"by the criterion {record.criterion!r}"
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
         if len({(scale_of(example.record), _value(example.record)) for example in examples}) > 1:
             return None
         return f"all {len(examples)} ratings and scores are the same"

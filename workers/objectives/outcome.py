@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from workers.objectives import Example, Objective, ObjectiveBatch
 from workers.schema import OutcomeRecord
+from workers.schema.recipe import Recipe
 
 
 def outcome_loss(rewards: Tensor, success: Tensor) -> Tensor:
@@ -33,7 +34,7 @@ class Outcome(Objective):
     reads_steps = False
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
         return one_class(examples)
 
     def forward(self, batch: ObjectiveBatch) -> Tensor:

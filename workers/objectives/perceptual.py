@@ -89,7 +89,7 @@ class Perceptual(Objective):
         )
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
         if any(is_demonstrated(example.record) for example in examples):
             return None
         return (

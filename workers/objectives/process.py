@@ -72,7 +72,7 @@ class Process(Objective):
         return None if any(known) else "of steps without labels"
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
         known = {
             label
             for record in _labelled(examples)

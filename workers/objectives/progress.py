@@ -7,6 +7,7 @@ from torch import Tensor
 from workers.objectives import Example, Objective, ObjectiveBatch
 from workers.objectives.outcome import one_class
 from workers.schema import OutcomeRecord
+from workers.schema.recipe import Recipe
 
 
 def attribution_loss(whole: Tensor, outcome: Tensor) -> Tensor:
@@ -25,7 +26,7 @@ class Progress(Objective):
     joint_weight = 0.0  # `outcome` learns from the same records
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
         return (
             one_class(examples)
             if all(getattr(example.record, "reward", 0) is None for example in examples)

@@ -86,7 +86,7 @@ class Regression(Objective):
         return None
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
         if len({place_on_scale(_record(example)) for example in examples}) > 1:
             return None
         return f"all {len(examples)} ratings and scores are the same"

@@ -85,14 +85,18 @@ class TemporalDifference(Objective):
         return "with a reward that is no finite number"
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
-        returns = {discounted_return(_record(example), 1.0) for example in examples}
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
+        """With a discount, successes after other numbers of steps are told apart: sooner is better."""
+        returns = {discounted_return(_record(example), recipe.discount) for example in examples}
         if len(returns) > 1:
             return None
-        return (
-            f"the rewards of all {len(examples)} trajectories add up to {next(iter(returns), 0.0):g}; import some that "
-            "did better or worse, and freeze again"
-        )
+        alike = f"the rewards of all {len(examples)} trajectories add up to {next(iter(returns), 0.0):g}"
+        better = "import some that did better or worse"
+        if recipe.discount < 1:
+            return (
+                f"{alike}, discounted by {recipe.discount:g}; {better}, or took fewer steps, and freeze again"
+            )
+        return f"{alike}; {better}, and freeze again, or set `discount` below 1 where some took fewer steps"
 
     def forward(self, batch: ObjectiveBatch) -> Tensor:
         return self._losses(batch, self.td_lambda)

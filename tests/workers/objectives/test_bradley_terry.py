@@ -14,6 +14,7 @@ from workers.objectives.bradley_terry import (
     reliability_prior_loss,
     tie_loss,
 )
+from workers.schema.recipe import Recipe
 
 
 def number(value):
@@ -227,9 +228,11 @@ def test_a_comparison_by_a_criterion_is_of_the_criterion_head_in_joint(recipe, b
 )
 def test_without_a_winner_there_is_nothing_to_learn(make_preference, choices, said):
     examples = [Example("bradley_terry", make_preference(0, choice=choice), (0, 1)) for choice in choices]
-    assert said in BradleyTerry.validate_dataset(examples)
+    assert said in BradleyTerry.validate_dataset(examples, Recipe())
     assert (
-        BradleyTerry.validate_dataset([*examples, Example("bradley_terry", make_preference(1), (0, 1))])
+        BradleyTerry.validate_dataset(
+            [*examples, Example("bradley_terry", make_preference(1), (0, 1))], Recipe()
+        )
         is None
     )
 

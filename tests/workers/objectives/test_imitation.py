@@ -11,7 +11,7 @@ from workers.objectives import Example
 from workers.objectives.imitation import OBJECTIVE, class_weights, discriminator_loss
 from workers.schema import DemonstrationRecord, OutcomeRecord, Part, Step, Task, Trajectory
 from workers.schema.conditions import mismatched_demonstrations
-from workers.schema.recipe import parse_recipe
+from workers.schema.recipe import Recipe, parse_recipe
 
 
 def trajectory(count: int, **conditions: str) -> Trajectory:
@@ -88,10 +88,12 @@ def test_a_demonstration_under_the_preference_of_another_one_is_none():
 
 def test_what_a_dataset_lacks():
     alone = Example("imitation", demonstrated(2), (0,))
-    assert "nothing says what they are not" in OBJECTIVE.validate_dataset([alone])
-    assert "no trajectory is marked" in OBJECTIVE.validate_dataset([Example("imitation", other(2), (0,))])
+    assert "nothing says what they are not" in OBJECTIVE.validate_dataset([alone], Recipe())
+    assert "no trajectory is marked" in OBJECTIVE.validate_dataset(
+        [Example("imitation", other(2), (0,))], Recipe()
+    )
     marked = Example("imitation", demonstrated(2, demonstration=False), (0,))
-    assert OBJECTIVE.validate_dataset([alone, marked]) is None
+    assert OBJECTIVE.validate_dataset([alone, marked], Recipe()) is None
 
 
 def test_aggregation():

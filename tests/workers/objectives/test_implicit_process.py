@@ -8,6 +8,7 @@ import torch
 from workers.objectives import collect
 from workers.objectives.implicit_process import ImplicitProcessObjective, trajectory_dpo_loss
 from workers.schema import OutcomeRecord, Part, PreferenceRecord, Step, Task, Trajectory
+from workers.schema.recipe import Recipe
 from workers.text import StepTextRenderer
 
 ONE = Trajectory(steps=(Step(source="agent", message=(Part(text="x"),)),), task=Task(id="t"))
@@ -96,5 +97,7 @@ def test_what_is_left_out_and_what_teaches_nothing(recipe) -> None:
     found = collect([*records, outcome(success=True)], StepTextRenderer(), chosen)
     assert found.skipped == {"without a criterion": 1, "that name no better trajectory": 1}
     assert len(found) == 2
-    assert ImplicitProcessObjective.validate_dataset(found.items) is None
-    assert "all 1 trajectories succeeded" in ImplicitProcessObjective.validate_dataset(found.items[1:])
+    assert ImplicitProcessObjective.validate_dataset(found.items, Recipe()) is None
+    assert "all 1 trajectories succeeded" in ImplicitProcessObjective.validate_dataset(
+        found.items[1:], Recipe()
+    )

@@ -249,10 +249,12 @@ class TestAlternatives:
 class TestBadInput:
     def test_what_a_dataset_lacks(self):
         alone = Example("inverse_q", demonstrated((0.0, 0.0)), (0,), None, ((1, ()),))
-        assert "nothing that an agent could have done otherwise" in OBJECTIVE.validate_dataset([alone])
+        assert "nothing that an agent could have done otherwise" in OBJECTIVE.validate_dataset(
+            [alone], Recipe()
+        )
         outcome = OutcomeRecord(trajectory=trajectory((0.0, 0.0)), success=True)
         other = Example("inverse_q", outcome, (0, 1), None, ((2, (1,)),))
-        assert "no trajectory is marked as a demonstration" in OBJECTIVE.validate_dataset([other])
+        assert "no trajectory is marked as a demonstration" in OBJECTIVE.validate_dataset([other], Recipe())
 
     @pytest.mark.parametrize(
         ("values", "pointer", "words"),

@@ -6,6 +6,7 @@ import torch
 from workers.objectives import Example
 from workers.objectives.outcome import OBJECTIVE, outcome_loss
 from workers.schema import OutcomeRecord
+from workers.schema.recipe import Recipe
 
 
 def test_the_loss_of_a_success_and_of_a_failure():
@@ -31,4 +32,4 @@ def test_it_reads_the_reward_of_the_whole(make_trajectory, recipe, batch):
 
 def test_outcomes_that_are_all_alike(make_trajectory):
     failed = [Example("outcome", OutcomeRecord(trajectory=make_trajectory("bad"), success=False), (0,))] * 2
-    assert OBJECTIVE.validate_dataset(failed).startswith("all 2 trajectories failed")
+    assert OBJECTIVE.validate_dataset(failed, Recipe()).startswith("all 2 trajectories failed")

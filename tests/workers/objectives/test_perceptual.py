@@ -10,7 +10,7 @@ from workers.errors import RewardError
 from workers.objectives import Example
 from workers.objectives.perceptual import OBJECTIVE, best_stages, progress_loss
 from workers.schema import DemonstrationRecord, OutcomeRecord, Part, Step, Task, Trajectory
-from workers.schema.recipe import parse_recipe
+from workers.schema.recipe import Recipe, parse_recipe
 
 
 def numbers(*rows: tuple[float, ...]) -> Trajectory:
@@ -76,7 +76,9 @@ def test_bad_input(recipe):
     assert OBJECTIVE.reject_reason(short, recipe(stages=2)) is None
     other = OutcomeRecord(trajectory=texts("one"), success=True)
     assert OBJECTIVE.reject_reason(other, recipe(stages=4)) is None
-    assert "no trajectory is marked" in OBJECTIVE.validate_dataset([Example("perceptual", other, (0,))])
+    assert "no trajectory is marked" in OBJECTIVE.validate_dataset(
+        [Example("perceptual", other, (0,))], Recipe()
+    )
     with pytest.raises(RewardError, match="use 'value'"):
         parse_recipe({"objective": "perceptual", "aggregation": "sum"})
     with pytest.raises(RewardError, match=">= 2"):

@@ -7,7 +7,7 @@ from workers.models import renderer_of
 from workers.objectives import Example, collect, collect_training
 from workers.objectives.process import OBJECTIVE, UNKNOWN, known_labels, label_loss, step_pair_loss
 from workers.schema import PreferenceRecord, StepLabelRecord, Trajectory
-from workers.schema.recipe import parse_recipe
+from workers.schema.recipe import Recipe, parse_recipe
 
 
 @pytest.fixture
@@ -88,7 +88,8 @@ def test_steps_that_were_dropped_keep_the_others_in_place(labelled, recipe, batc
 def test_labels_that_are_all_alike(labelled):
     examples = [Example("process", labelled(labels={0: "good", 1: "good"}), (0,))]
     assert (
-        OBJECTIVE.validate_dataset(examples) == "every labelled step is good; label steps of another kind too"
+        OBJECTIVE.validate_dataset(examples, Recipe())
+        == "every labelled step is good; label steps of another kind too"
     )
     assert OBJECTIVE.reject_reason(labelled(), None) == "of steps without labels"
 

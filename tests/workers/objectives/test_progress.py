@@ -3,6 +3,7 @@ import torch
 
 from workers.objectives.progress import OBJECTIVE, attribution_loss
 from workers.schema import OutcomeRecord
+from workers.schema.recipe import Recipe
 
 
 def test_the_square_of_what_is_missing():
@@ -33,4 +34,4 @@ def test_what_is_summed_are_the_step_rewards(make_trajectory, recipe, batch, agg
 def test_outcomes_that_are_all_alike(make_trajectory, recipe, batch):
     records = [OutcomeRecord(trajectory=make_trajectory("bad"), success=False)]
     given = batch("progress", records, [(0.0, 1.0)])
-    assert OBJECTIVE.validate_dataset(given.examples).startswith("all 1 trajectories failed")
+    assert OBJECTIVE.validate_dataset(given.examples, Recipe()).startswith("all 1 trajectories failed")

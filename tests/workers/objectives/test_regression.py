@@ -7,6 +7,7 @@ from workers.errors import RewardError
 from workers.objectives import Example
 from workers.objectives.regression import OBJECTIVE, place_on_scale, squared_error
 from workers.schema import RatingRecord, ScoreRecord
+from workers.schema.recipe import Recipe
 
 
 def rating(trajectory, **fields):
@@ -125,4 +126,4 @@ def test_what_teaches_nothing(make_trajectory, recipe):
     flat = score(make_trajectory("good"), 1.0, scale=(1.0, 1.0))
     assert OBJECTIVE.reject_reason(flat, recipe()) == "on a scale without a range"
     same = [Example("regression", rating(make_trajectory("good"), accept=True), (0,)) for _ in range(3)]
-    assert OBJECTIVE.validate_dataset(same) == "all 3 ratings and scores are the same"
+    assert OBJECTIVE.validate_dataset(same, Recipe()) == "all 3 ratings and scores are the same"

@@ -13,7 +13,7 @@ from workers.models.states import States
 from workers.objectives import Example
 from workers.objectives.td import OBJECTIVE, discounted_return, expectile_loss, lambda_returns
 from workers.schema import OutcomeRecord, Part, Step, Task, Trajectory
-from workers.schema.recipe import parse_recipe
+from workers.schema.recipe import Recipe, parse_recipe
 from workers.schema.recipe_keys import parse_new_recipe
 
 
@@ -215,6 +215,23 @@ class TestFixedPoints:
         assert found == pytest.approx(expected, abs=1e-3)
         assert [found[state] for state in "ABCDE"] == sorted(found[state] for state in "ABCDE")
 
+    @pytest.mark.parametrize("td_lambda", [0.0, 0.5, 1.0])
+    def test_successes_alone_have_values_by_how_soon_they_come(self, recipe, batch, td_lambda):
+        """From A half succeed with one step and half with two, by B; discount 1/2: U(1) = 1, U(B) = U(2) = 1/2, U(A) =
+        3/4. In the values of what is to come: V(B) = 1, V(A) = (1 + 1/2 V(B)) / 2."""
+        episodes = [("A1", 1.0), ("AB2", 1.0)]
+        found = self.learnt(recipe, batch, episodes, td_lambda=td_lambda, discount=0.5)
+        assert found == pytest.approx({"A": 0.75, "B": 0.5, "1": 1.0, "2": 0.5}, abs=1e-4)
+
+    @pytest.mark.parametrize(("td_lambda", "first"), [(0.0, 11 / 12), (1.0, 3 / 4)])
+    def test_successes_alone_by_a_state_that_others_leave_sooner(self, recipe, batch, td_lambda, first):
+        """Discount 1/2. U(B) = (1/2 + 1 + 1) / 3 = 5/6. From A half succeed at once, and half by B: bootstrapping
+        expects of B what all found there, (1 + 5/6) / 2; Monte Carlo what those from A found, (1 + 1/2) / 2."""
+        episodes = [("AB3", 1.0), ("B2", 1.0), ("B2", 1.0), ("A1", 1.0)]
+        found = self.learnt(recipe, batch, episodes, td_lambda=td_lambda, discount=0.5)
+        expected = {"A": first, "B": 5 / 6, "1": 1.0, "2": 1.0, "3": 0.5}
+        assert found == pytest.approx(expected, abs=1e-4)
+
     @pytest.mark.parametrize("expectile", [0.5, 0.9])
     def test_an_expectile_takes_the_better_continuation(self, recipe, batch, expectile):
         """Half of the continuations succeed: the expectile of 0 and 1 is the expectile itself."""
@@ -239,9 +256,23 @@ class TestBadInput:
             Example("td", record(1.0, 1.0, success=False), (0,)),
             Example("td", record(None, reward=2.0), (1,)),
         ]
-        assert OBJECTIVE.validate_dataset(alike).startswith("the rewards of all 2 trajectories add up to 2;")
+        problem = OBJECTIVE.validate_dataset(alike, Recipe())
+        assert problem is not None and problem.startswith("the rewards of all 2 trajectories add up to 2;")
+        assert "or set `discount` below 1 where some took fewer steps" in problem
         other = Example("td", record(None, success=False), (2,))
-        assert OBJECTIVE.validate_dataset([*alike, other]) is None
+        assert OBJECTIVE.validate_dataset([*alike, other], Recipe()) is None
+
+    def test_successes_alone_are_told_apart_by_a_discount(self):
+        """After equally many steps they are not."""
+        soon, late = (Example("td", record(*[None] * count), (count,)) for count in (1, 3))
+        discounted = Recipe(objective="td", discount=0.9)
+        assert OBJECTIVE.validate_dataset([soon, late], Recipe()) is not None
+        assert OBJECTIVE.validate_dataset([soon, late], discounted) is None
+        problem = OBJECTIVE.validate_dataset([late, late], discounted)
+        assert problem == (
+            "the rewards of all 2 trajectories add up to 0.81, discounted by 0.9; import some that did better or "
+            "worse, or took fewer steps, and freeze again"
+        )
 
     @pytest.mark.parametrize(
         ("values", "pointer", "words"),
