@@ -29,10 +29,14 @@ def current_demonstrations() -> QuerySet[Demonstration]:
     )
 
 
-def demonstration_marks(trajectory: Trajectory, user: User) -> DemonstrationMarks:
+def demonstration_marks(trajectory: Trajectory, user: User | None) -> DemonstrationMarks:
+    """user: None for a program, which marks nothing."""
     rows = current_demonstrations().filter(trajectory=trajectory)
     name, campaign = "annotation__assignment__annotator", "annotation__assignment__item__campaign__name"
     marks = rows.values_list(f"{name}__user", f"{name}__name", campaign)
-    own = [user_id == user.pk and campaign == CAMPAIGN for user_id, _, campaign in marks]
+    member = None if user is None else user.pk
+    own = [
+        user_id is not None and user_id == member and campaign == CAMPAIGN for user_id, _, campaign in marks
+    ]
     others = {annotator for is_own, (_, annotator, _) in zip(own, marks, strict=True) if not is_own}
     return DemonstrationMarks(any(own), sorted(others))

@@ -16,6 +16,7 @@ from apps.accounts.idempotency import idempotent
 from apps.accounts.people_api import router as people
 from apps.annotation.api import router as items
 from apps.annotation.campaign_api import router as campaigns
+from apps.annotation.demonstration_api import router as demonstrations
 from apps.annotation.feedback.api import router as feedback
 from apps.bulk.api import router as bulk_jobs
 from apps.config.docs import render_docs
@@ -41,6 +42,7 @@ from apps.semantic_search.api import router as semantic_search
 from apps.subgoals.api import router as subgoals
 from apps.training.api import router as training
 from apps.training.import_api import router as model_imports
+from apps.training.judged_comparisons_api import router as judged_comparisons
 from apps.training.model_export_api import router as model_exports
 from apps.trajectories.api import router as trajectories
 from apps.trajectories.comment_api import router as trajectory_comments
@@ -91,6 +93,7 @@ for tag, router in (
     ("people", people),
     ("trajectories", trajectories),
     ("trajectories", trajectory_comments),
+    ("trajectories", demonstrations),
     ("views", views),
     ("rubrics", rubrics),
     ("items", items),
@@ -100,6 +103,7 @@ for tag, router in (
     ("judges", judges),
     ("metrics", metrics),
     ("training", training),
+    ("training", judged_comparisons),
     ("training", model_exports),
     ("training", model_imports),
     ("endpoints", endpoints),

@@ -11,6 +11,7 @@ from apps.accounts.models import Scope
 from apps.core.http.api import DEFAULT_LIMIT, paginate
 from apps.core.http.api_schemas import Cursor, Limit, Name, StrictBody
 from apps.core.http.api_scopes import needs
+from apps.rubrics.factors import factor_ranking, rank_factors
 from apps.rubrics.models import MOST_CATEGORIES, Rubric
 from apps.rubrics.selectors import newest_rubrics, rubric_named
 from apps.rubrics.services import MOST_CRITERIA, CriterionDraft, draft_of, is_used, save_rubric
@@ -73,7 +74,18 @@ class RubricOut(Schema):
         description="whether a campaign, a judge or feedback uses it: such a version never changes"
     )
     criteria: list[CriterionOut]
+    factors: list[str] = Field(
+        description="the ranking of factors that comparisons are made of, the most important first; with a minus in "
+        "front, less is better"
+    )
     created: datetime
+
+
+class FactorsIn(StrictBody):
+    factors: list[str] = Field(
+        description="the most important first: criteria with a scale, `outcome`, `steps` (fewer are better), "
+        "or `metadata.KEY`; with a minus in front, less is better"
+    )
 
 
 class RubricPage(Schema):
@@ -110,6 +122,19 @@ def create_rubric(request: KeyRequest, slug: str, body: RubricIn) -> Status[Rubr
         by=request.auth,
     )
     return Status(201, rubric_out(rubric))
+
+
+@router.put(
+    "/projects/{slug}/rubrics/{path:name}/factors",
+    response=RubricOut,
+    summary="Rank the factors of a rubric",
+    openapi_extra=needs(Scope.ADMIN),
+)
+def rank_rubric_factors(request: KeyRequest, slug: str, name: str, body: FactorsIn) -> RubricOut:
+    """Of one version (`name@version`), or the newest one (`name`). The generator `factors` of a dataset version makes
+    comparisons of this ranking. Annotators do not see it, so that it changes without a new version."""
+    rubric = rubric_named(project_of_key(request.auth, slug, Scope.ADMIN), name)
+    return rubric_out(rank_factors(rubric=rubric, factors=[factor.strip() for factor in body.factors]))
 
 
 @router.get(
@@ -165,5 +190,6 @@ def rubric_out(rubric: Rubric) -> RubricOut:
             )
             for draft in drafts
         ],
+        factors=factor_ranking(rubric),
         created=rubric.created_at,
     )

@@ -6,7 +6,8 @@ from collections import Counter
 
 from django.test import Client
 
-from apps.accounts.models import Project, Role, User
+from apps.accounts.models import Project, Role, Scope, ServiceAccount, User
+from apps.accounts.services import create_api_key, create_project
 from apps.annotation.feedback.exports import EXPORTS
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.feedback.services import import_feedback
@@ -102,3 +103,42 @@ def test_rows_for_fine_tuning_are_demonstrations_and_come_back(project: Project)
         r.trajectory.task.id for r in feedback_records(project=project)
     }
     assert sum(json.loads(line)["demonstration"] for line in EXPORTS["jsonl"](project=other, filters={})) == 2
+
+
+def test_a_members_key_marks_and_takes_back(project: Project, researcher: User) -> None:
+    trajectory = bring(project)
+    path = f"/api/v1/trajectories/{trajectory.pk}/demonstration"
+
+    def caller(owner: User | ServiceAccount, *scopes: Scope, place: Project = project) -> Client:
+        secret = create_api_key(project=place, scopes=scopes, owner=owner, by=None)[1]
+        return Client(headers={"Authorization": f"Bearer {secret}"})
+
+    both = (Scope.FEEDBACK_READ, Scope.FEEDBACK_WRITE)
+    own = caller(researcher, *both)
+    unmarked = {"trajectory": str(trajectory.pk), "marked": False, "others": []}
+    assert own.get(path).json() == unmarked
+    for _ in range(2):  # again changes nothing
+        assert own.put(f"{path}/mark").json() == unmarked | {"marked": True}
+    (found,) = feedback_records(project=project)
+    assert (found.annotator, found.origin, found.demonstration) == (researcher.email, "person", True)
+    assert Annotation.objects.count() == 1
+
+    other = make_member(project, "other@example.org", Role.RESEARCHER)
+    theirs = caller(other, *both)
+    assert theirs.get(path).json() == unmarked | {"others": [researcher.email]}
+    assert theirs.delete(f"{path}/mark").json()["others"] == [researcher.email]  # the own mark only
+    assert own.delete(f"{path}/mark").json() == unmarked
+    assert list(feedback_records(project=project)) == []
+
+    program = ServiceAccount.objects.create(project=project, name="bot")
+    bot = caller(program, *both)
+    assert bot.get(path).json() == unmarked
+    for answer in (bot.put(f"{path}/mark"), bot.delete(f"{path}/mark")):
+        assert answer.status_code == 403 and "not a service account" in answer.json()["detail"]
+    reader = caller(researcher, Scope.FEEDBACK_READ)
+    assert reader.put(f"{path}/mark").status_code == 403
+    place = create_project(slug="elsewhere")
+    stranger = caller(make_member(place, "far@example.org", Role.OWNER), *both, place=place)
+    for answer in (stranger.get(path), stranger.put(f"{path}/mark"), stranger.delete(f"{path}/mark")):
+        assert answer.status_code == 404
+    assert Annotation.objects.filter(is_surplus=False).count() == 0

@@ -32,6 +32,7 @@ BODIES: dict[str, Any] = {
     "members": {"email": "new@example.org"},
     "<email>": {"role": "reviewer"},
     "rubrics": {"name": "Second", "criteria": [{"name": "short"}]},
+    "factors": {"factors": ["steps"]},
     "campaigns": {"name": "Second", "feedback_types": ["comment"]},
     "judges": {"name": "second", "mode": "compare", "llm_connection": "judge"},
     "<path:name>/runs": {"campaign": "All"},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from apps.accounts.models import Project
+from apps.accounts.models import Project, Scope
 from apps.annotation.services import create_campaign
 from apps.rubrics.models import Rubric
 from apps.rubrics.services import CriterionDraft, save_rubric
@@ -17,6 +17,7 @@ BODY = {
         {"name": "short", "scale": [0, 3], "weight": 0.5},
     ],
 }
+DRAFTS = [CriterionDraft(name="polite"), CriterionDraft(name="short", rank=2)]
 
 
 @pytest.fixture
@@ -71,3 +72,29 @@ def test_what_is_wrong_is_named(call: ApiCaller, change: dict[str, object], poin
     refused = call("POST", "/rubrics", BODY | change)
     assert call.status in (400, 422) and refused["pointer"] == pointer
     assert not Rubric.objects.exists()
+
+
+def test_factors_are_ranked(call: ApiCaller, project: Project) -> None:
+    rubric = save_rubric(project=project, name="Good/all", criteria=DRAFTS)
+    assert call("GET", "/rubrics/Good%2Fall")["factors"] == ["polite", "short"]
+    path, ranking = "/rubrics/Good%2Fall@1/factors", ["-short", "metadata.cost", "outcome"]
+    saved = call("PUT", path, {"factors": [f" {factor}" for factor in ranking]})
+    assert (call.status, saved["factors"], saved["version"]) == (200, ranking, 1)
+    rubric.refresh_from_db()
+    assert rubric.factors == ranking
+    assert (
+        call("PUT", "/rubrics/Good%2Fall/factors", {"factors": []})["factors"] == []
+    )  # of the newest version
+    for factors, pointer in ((["rude"], "/factors/0"), (["steps", "-steps"], "/factors/1")):
+        refused = call("PUT", path, {"factors": factors})
+        assert (call.status, refused["pointer"]) == (400, pointer)
+    call("PUT", "/rubrics/Bad/factors", {"factors": []})
+    assert call.status == 404
+
+
+def test_only_an_admins_key_ranks_factors(project: Project) -> None:
+    save_rubric(project=project, name="Good", criteria=DRAFTS)
+    call = ApiCaller(project, Scope.FEEDBACK_READ, Scope.TRAIN)
+    assert call("GET", "/rubrics/Good")["factors"] == ["polite", "short"]
+    call("PUT", "/rubrics/Good/factors", {"factors": ["short"]})
+    assert call.status == 403

@@ -4,6 +4,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
+from apps.accounts.actors import Actor, require_person
 from apps.accounts.models import User
 from apps.annotation.demonstrations import CAMPAIGN
 from apps.annotation.models import (
@@ -20,9 +21,9 @@ from apps.trajectories.models import Trajectory
 
 
 @transaction.atomic
-def mark_demonstration(*, trajectory: Trajectory, by: User) -> None:
-    """Mark it in the name of the user; nothing changes where they have."""
-    assignment = _assignment(trajectory, by)
+def mark_demonstration(*, trajectory: Trajectory, by: Actor) -> None:
+    """Mark it in the name of the person; nothing changes where they have. Raises Forbidden where there is none."""
+    assignment = _assignment(trajectory, require_person(by, "mark a demonstration"))
     counted = assignment.annotations.filter(is_surplus=False)
     if counted.filter(demonstrations__demonstration=True).exists():
         return
@@ -35,9 +36,10 @@ def mark_demonstration(*, trajectory: Trajectory, by: User) -> None:
 
 
 @transaction.atomic
-def unmark_demonstration(*, trajectory: Trajectory, by: User) -> None:
-    """Take back the mark that the user made on the page. It is kept, and counts for nothing."""
-    assignment = _assignment(trajectory, by)
+def unmark_demonstration(*, trajectory: Trajectory, by: Actor) -> None:
+    """Take back the mark that the person made on its page or by the API. It is kept, and counts for nothing. Raises
+    Forbidden."""
+    assignment = _assignment(trajectory, require_person(by, "take back a mark"))
     assignment.annotations.filter(is_surplus=False).update(is_surplus=True, withdrawn_at=timezone.now())
     _set_state(assignment, Assignment.State.EXPIRED)
 

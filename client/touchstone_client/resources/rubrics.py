@@ -1,6 +1,6 @@
 """`client.rubrics`: authored criteria, versioned."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from typing import Any
@@ -32,7 +32,8 @@ class Criterion(ApiObject):
 
 @api_object
 class Rubric(ApiObject):
-    """rubric: `NAME@VERSION`. used: by a campaign or a judge, and so fixed."""
+    """rubric: `NAME@VERSION`. used: by a campaign or a judge, and so fixed. factors: the ranking that comparisons are
+    made of, the most important first; with a minus in front, less is better."""
 
     rubric: str
     name: str = ""
@@ -40,6 +41,7 @@ class Rubric(ApiObject):
     about: str = ""
     used: bool = False
     criteria: tuple[Criterion, ...] = ()
+    factors: tuple[str, ...] = ()
     created: datetime | None = None
 
     def __str__(self) -> str:
@@ -70,6 +72,16 @@ class Rubrics(Calls[DriverT]):
     def get(self, rubric: str | Rubric) -> Request[Rubric]:
         """One version (`NAME@VERSION`), or the newest (`NAME`)."""
         return Request("GET", self._path("rubrics", rubric), ObjectReader(Rubric))
+
+    @operation
+    def rank_factors(self, rubric: str | Rubric, factors: Sequence[str]) -> Request[Rubric]:
+        """Set the ranking of factors that the generator `factors` makes comparisons of. Scope `admin`.
+
+        factors: the most important first: names of criteria with a scale, `outcome`, `steps` (fewer are better) or
+        `metadata.KEY`; with a minus in front, less is better.
+        """
+        path = self._path("rubrics", rubric, "factors")
+        return Request("PUT", path, ObjectReader(Rubric), json={"factors": [*factors]})
 
     @list_operation
     def list(self, *, page_size: int | None = None) -> Pages[Rubric]:

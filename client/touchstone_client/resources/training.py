@@ -99,6 +99,44 @@ class RunLog(ApiObject):
 
 
 @api_object
+class ComparisonCost(ApiObject):
+    """Of 1,000 comparisons. calls, tokens: of the language model; 0 for a model. seconds: None where not known."""
+
+    calls: float
+    tokens: float
+    seconds: float | None = None
+
+
+@api_object
+class ComparedScorer(ApiObject):
+    """name: a judge or a model. accuracy: share of the annotators' comparisons with the same preference. interval: 95 %
+    by task; None for too few. agreement: with the judge; None of the judge."""
+
+    name: str
+    accuracy: float
+    interval: tuple[float, ...] | None = None
+    agreement: float | None = None
+    cost: ComparisonCost | None = None
+
+
+@api_object
+class NextToJudge(ApiObject):
+    """answers: of annotators, on comparisons that the judge and every model decided. decided: comparisons that the
+    judge decided. scorers: the judge, then the models."""
+
+    judge: str
+    answers: int = 0
+    tasks: int = 0
+    decided: int = 0
+    scorers: tuple[ComparedScorer, ...] = ()
+
+
+@api_object
+class NextToJudges(ApiObject):
+    judges: tuple[NextToJudge, ...] = ()
+
+
+@api_object
 class ModelExport(ApiObject):
     """export: its number. progress: {"done", "total", "note"}. size: of the tar file, in bytes."""
 
@@ -227,6 +265,20 @@ class Models(Calls[DriverT]):
         return Request("GET", self._path("models", own_name(model)), _read_model)
 
     @operation
+    def next_to_judges(
+        self, model: str | RewardModel | TrainingRun, *, also: Sequence[str | RewardModel | TrainingRun] = ()
+    ) -> Request[NextToJudges]:
+        """Accuracy, agreement and cost of a model next to the judges that compared the same held-out trajectories.
+        Scope `train`.
+
+        also: up to 7 further models; all are compared on the comparisons that each of them decided. A training run
+        stands for its model. Raises ValueError for one that has none.
+        """
+        first, *others = (own_name(_model_of(each)) for each in (model, *also))
+        path = self._path("models", first, "next-to-judges")
+        return Request("GET", path, ObjectReader(NextToJudges), params={"also": others})
+
+    @operation
     def start_import(
         self,
         source: str,
@@ -338,3 +390,11 @@ _read_run = ObjectReader(TrainingRun)
 _read_model = ObjectReader(RewardModel)
 _read_export = ObjectReader(ModelExport)
 _read_import = ObjectReader(ModelImport)
+
+
+def _model_of(model: str | RewardModel | TrainingRun) -> str | RewardModel:
+    if not isinstance(model, TrainingRun):
+        return model
+    if model.model is None:
+        raise ValueError(f"run {model} has no model; it is {model.state}")
+    return model.model

@@ -111,6 +111,16 @@ class TrajectoryComment(ApiObject):
     edited: datetime | None = None
 
 
+@api_object
+class DemonstrationMarks(ApiObject):
+    """marked: whether the owner of the key marked the trajectory as a demonstration. others: names of all others who
+    call it one."""
+
+    trajectory: str
+    marked: bool = False
+    others: tuple[str, ...] = ()
+
+
 class Trajectories(Calls[DriverT]):
     @flow_operation
     def import_file(
@@ -254,6 +264,24 @@ class Trajectories(Calls[DriverT]):
     def delete_comment(self, trajectory: str | int | TrajectorySummary, comment: int) -> Request[None]:
         """Delete an own comment. Scope `feedback:write`."""
         return Request("DELETE", api_path("trajectories", trajectory, "comments", comment), read_nothing)
+
+    @operation
+    def demonstration(self, trajectory: str | int | TrajectorySummary) -> Request[DemonstrationMarks]:
+        """Who calls it a demonstration. Scope `feedback:read`."""
+        return Request("GET", api_path("trajectories", trajectory, "demonstration"), _read_marks)
+
+    @operation
+    def mark_demonstration(self, trajectory: str | int | TrajectorySummary) -> Request[DemonstrationMarks]:
+        """In the name of the key's owner; again changes nothing. Scope `feedback:write`; it takes a member's key."""
+        return Request("PUT", api_path("trajectories", trajectory, "demonstration", "mark"), _read_marks)
+
+    @operation
+    def unmark_demonstration(self, trajectory: str | int | TrajectorySummary) -> Request[DemonstrationMarks]:
+        """Take back the own mark; what others marked stays. Scope `feedback:write`; it takes a member's key."""
+        return Request("DELETE", api_path("trajectories", trajectory, "demonstration", "mark"), _read_marks)
+
+
+_read_marks = ObjectReader(DemonstrationMarks)
 
 
 def _added(total: ImportResult, result: ImportResult, before: int) -> ImportResult:

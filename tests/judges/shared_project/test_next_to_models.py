@@ -6,11 +6,14 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from apps.accounts.models import Scope
+from apps.accounts.services import create_project
 from apps.judges.models import JudgeResult, JudgeRun
 from apps.llm.models import LLMConnection
 from apps.training.judged_comparisons import next_to_judges
 from apps.training.models import HeldOutDecisions, RewardModel
 from apps.training.services import adopt_model, record_evaluation
+from tests.api_calls import ApiCaller
 from tests.datasets.feedback import freeze
 from tests.factories import member_client
 from tests.judges import parcels
@@ -108,3 +111,40 @@ def test_judges_of_other_trajectories_and_models_without_decisions_are_left_out(
     model = model_with(judge_run, "small", set(), 1.0)
     JudgeResult.objects.filter(judge_run=judge_run).update(state="failed", answer=None)
     assert next_to_judges(project, [model]) == []
+
+
+def test_the_api_has_the_same_numbers(judge_run: JudgeRun) -> None:
+    small, large = (
+        model_with(judge_run, "small", {2, 3, 6}, 0.48),
+        model_with(judge_run, "large", set(), 4.8),
+    )
+    project = judge_run.judge.project
+    call = ApiCaller(project, Scope.TRAIN)
+    (found,) = call("GET", "/models/small@1/next-to-judges", also=["large", "small@1"])["judges"]
+    (entry,) = next_to_judges(project, [small, large])
+    assert [found[name] for name in ("judge", "answers", "tasks", "decided")] == ["compares", 24, 24, 22]
+    assert [row["name"] for row in found["scorers"]] == ["compares", "desk/small@1", "desk/large@1"]
+    for sent, row in zip(found["scorers"], entry.rows, strict=True):
+        assert (sent["accuracy"], sent["agreement"]) == (row.accuracy, row.agreement)
+        assert row.interval is not None and row.cost is not None
+        assert sent["interval"] == list(row.interval)
+        assert sent["cost"] == {
+            "calls": row.cost.calls,
+            "tokens": row.cost.tokens,
+            "seconds": row.cost.seconds,
+        }
+    undecided = adopt_model(project=project, name="new", artifact="x", manifest=MANIFEST, by=None)
+    assert call("GET", "/models/small/next-to-judges", also=[undecided.name])[
+        "judges"
+    ]  # it has nothing to compare
+    assert call("GET", "/models/new/next-to-judges") == {"judges": []}
+    for also, status in ((["absent"], 404), (["small"] * 8, 422)):
+        call("GET", "/models/small/next-to-judges", also=also)
+        assert call.status == status
+    other = ApiCaller(create_project(slug="other"), Scope.TRAIN)
+    for names in (["small@1"], ["desk/small@1"]):
+        other("GET", "/models/small/next-to-judges", also=names)
+        assert other.status == 404
+    without = ApiCaller(project, Scope.FEEDBACK_READ)
+    without("GET", "/models/small/next-to-judges")
+    assert without.status == 403
