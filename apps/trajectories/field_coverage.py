@@ -10,7 +10,7 @@ what it leaves out on purpose and why (LEFT_OUT), and where its documents repeat
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -162,19 +162,24 @@ def keep_unread(trajectory: Trajectory, uses: Iterable[FieldUse]) -> tuple[Traje
 
 def uncovered(document: Any, parts: Iterable[Any]) -> list[str]:
     """Paths of the values of a document that are in none of the documents it was split into, which hold its objects."""
+    parts = list(parts)
     containers: set[int] = set()
     members: list[tuple[str, Any]] = []
+    texts: set[str] = set()
     for part in parts:
         for key, value in part.items() if isinstance(part, dict) else [("", part)]:
             if isinstance(value, dict | list):
                 containers.add(id(value))
             else:
                 members.append((key, value))
+        texts.update(_long_texts(part))
 
     def visit(value: Any, key: str, path: str) -> tuple[list[str], bool]:
         """The paths, and whether something below is in a part."""
         if not isinstance(value, dict | list):
-            return ([], True) if value in (None, "") or (key, value) in members else ([path], False)
+            is_text = isinstance(value, str) and len(value) > SHORT and value in texts  # under another key
+            is_held = is_text or value in (None, "") or (key, value) in members
+            return ([], True) if is_held else ([path], False)
         if id(value) in containers or not value:
             return [], True
         found: list[str] = []
@@ -188,6 +193,15 @@ def uncovered(document: Any, parts: Iterable[Any]) -> list[str]:
         return (found, True) if covered or not path else ([path], False)
 
     return visit(document, "", "")[0]
+
+
+def _long_texts(value: Any) -> Iterator[str]:
+    """Texts that do not stand in a document by chance more than once."""
+    if isinstance(value, str) and len(value) > SHORT:
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _long_texts(inner)
 
 
 class _FieldWalk:

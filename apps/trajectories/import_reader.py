@@ -16,6 +16,7 @@ from apps.trajectories.formats.record import Record, encoded
 from apps.trajectories.formats.stated import is_finite
 from apps.trajectories.formats.stream import read_records
 from apps.trajectories.formats.unknown_file import UnknownFile
+from apps.trajectories.formats.wrapped import wrapped_records
 from apps.trajectories.masking import mask_text, mask_trajectory
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory, clean, parse_json, to_atif
@@ -43,6 +44,7 @@ class ImportReader:
     _gathered: dict[str, formats.Gatherer] = field(default_factory=dict)
     _unknown: UnknownFile = field(default_factory=UnknownFile)
     _of_source: formats.Format | None = None
+    _of_wrapped: bool = False  # whether that is the format of what its records hold under keys
     _source: str = ""
 
     @property
@@ -92,12 +94,16 @@ class ImportReader:
             return
         record = self._with_finite_numbers(_decoded_text(record))
         format = self._detected(record.document)
-        if format is None:
+        wrapped = self._wrapped(record, format)
+        if format is None and wrapped is None:
             self._unknown.add(record)
             return
+        format = format or self._of_source
+        assert format is not None
         for waiting in self._unknown.taken():
             yield from self._split(waiting, format)
-        yield from self._split(record, format)
+        for part in [record] if wrapped is None else wrapped:
+            yield from self._split(part, format)
 
     def rest(self) -> Iterator[Record]:
         """After the last record: what was gathered, and what was not recognised."""
@@ -132,11 +138,38 @@ class ImportReader:
                 self.format, self.detected = found, True
         return self._of_source
 
+    def _wrapped(self, record: Record, format: formats.Format | None) -> list[Record] | None:
+        """The records that a record holds under keys, where no format is known yet, or the file has such records; None
+        where it is a record itself."""
+        if format is not None and not (self._of_wrapped and format is self._of_source):
+            return None
+        if format is not None and format.sniff(record.document):
+            return None
+        found = wrapped_records(record.document, formats.name_of_whole)
+        if found is None or (format is not None and found.format != format.name):
+            return None
+        if format is None:
+            self._of_wrapped = True
+            self._of_source = formats.FORMATS[found.format]
+            if self.format is None:
+                self.format, self.detected = self._of_source, True
+        for path in found.left:
+            self.dropped.add(path, field_coverage.OF_NO_TRAJECTORY)
+        return [
+            replace(
+                record,
+                raw=encoded(part.marked),
+                document=part.marked,
+                pointer=record.pointer + part.pointer,
+            )
+            for part in found.records
+        ]
+
     def _end_of_file(self) -> Iterator[Record]:
         error = self._unknown.error()
         if error is not None:
             yield error
-        self._unknown, self._of_source = UnknownFile(), None
+        self._unknown, self._of_source, self._of_wrapped = UnknownFile(), None, False
 
     def _split(self, record: Record, format: formats.Format) -> Iterator[Record]:
         record = replace(record, format=format.name)

@@ -22,6 +22,7 @@ from tests.trajectories.coding_agents import examples as coding_agents
 from tests.trajectories.computer_use.documents import DOCUMENTS as COMPUTER_USE
 from tests.trajectories.data_rows.row_documents import ROWS
 from tests.trajectories.frameworks.documents import DOCUMENTS as OF_FRAMEWORKS
+from tests.trajectories.general.documents import DOCUMENTS as GENERAL
 from tests.trajectories.real_files import comes_back
 from tests.trajectories.test_tape import TAPE
 from tests.trajectories.tracing import documents as traces
@@ -33,6 +34,7 @@ DOCUMENTS: dict[str, Any] = {
     **COMPUTER_USE,
     **AGENT_DATA,
     **ROWS,
+    **GENERAL,
     "atif": {
         "schema_version": "ATIF-v1.5",
         "session_id": "s1",

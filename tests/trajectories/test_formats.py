@@ -22,6 +22,7 @@ from tests.trajectories.computer_use.documents import DOCUMENTS as COMPUTER_USE
 from tests.trajectories.conftest import record
 from tests.trajectories.data_rows.row_documents import ROWS
 from tests.trajectories.frameworks.documents import DOCUMENTS as OF_FRAMEWORKS
+from tests.trajectories.general.documents import DOCUMENTS as GENERAL
 from tests.trajectories.tracing import documents as traces
 from workers import schema
 from workers.errors import InvalidRecord
@@ -50,6 +51,7 @@ def test_each_is_told_by_its_sign() -> None:
         **coding_agents.EXAMPLES,
         **traces.FIRST_RECORDS,
         **OF_FRAMEWORKS,
+        **GENERAL,
         "call-log": OF_FRAMEWORKS["call-log"][0],
         **ROWS,
     }

@@ -14,6 +14,7 @@ from apps.trajectories.formats import (
     computer_use,
     data_rows,
     frameworks,
+    general,
     mapping,
     tracing,
     unknown_file,
@@ -84,6 +85,7 @@ FORMATS = {
         *computer_use.FORMATS,
         *data_rows.FORMATS,
         *chat.FORMATS,
+        *general.FORMATS,
     )
 }
 AUTO = "auto"
@@ -116,6 +118,12 @@ def by_mapping(fields: mapping.FieldMapping) -> Format:
 def find(document: Any) -> Format | None:
     """The format that a decoded document looks like, if it looks like one."""
     return next((format for format in FORMATS.values() if format.sniff(document)), None)
+
+
+def name_of_whole(document: Any) -> str | None:
+    """Of the format that a decoded document looks like; None for one of which others of its file may be a part."""
+    found = find(document)
+    return None if found is None or found.gather is not None else found.name
 
 
 def detect(document: Any) -> Format:

@@ -11,7 +11,10 @@ from typing import Any
 from workers.errors import InvalidRecord
 from workers.schema.decode import json_type_name
 
-SUCCESS_KEYS = ("success", "resolved", "solved", "passed", "is_correct", "correct", "target")
+SUCCESS_KEYS = (
+    *("success", "resolved", "solved", "passed", "is_correct", "correct", "target"),
+    *("is_success", "is_solved", "is_resolved"),
+)
 TASK_KEYS = ("task_id", "instance_id", "problem_id", "example_id")
 _NUMBERS_TOO = ("success", "resolved")  # whose 0 and 1 are false and true; elsewhere they may be an answer
 _INPUT = (

@@ -2,6 +2,7 @@
 
 from apps.trajectories.formats import event_stream
 from apps.trajectories.formats.benchmarks import appworld
+from apps.trajectories.formats.chat import cassette
 from apps.trajectories.formats.coding_agents import aider, cursor, specstory
 from apps.trajectories.formats.computer_use import omniact, webarena_page
 from apps.trajectories.formats.text_kind import TextKind
@@ -15,6 +16,7 @@ TEXT_KINDS: tuple[TextKind, ...] = (
     appworld.INTERACTIONS,
     appworld.EVALUATION,
     omniact.SCRIPTS,
+    cassette.CASSETTE,
     event_stream.STREAM,
 )
 

@@ -122,6 +122,22 @@ _NO_RUNS: tuple[tuple[frozenset[str], str], ...] = (
         "a recording of a terminal by asciinema, which holds no calls; send the trajectory of the agent",
     ),
     (frozenset(("question_id", "category", "turns")), "questions of MT-Bench; send the answers of a model"),
+    (
+        frozenset(("name", "memory", "is_success")),
+        "results of trials of Reflexion, which hold reflections only; send the logs of the trials",
+    ),
+    (
+        frozenset(("func_name", "arguments", "call_ok")),
+        "calls of AutoCodeRover without what they gave back; send its conversations (conversation_round_*.json)",
+    ),
+    (
+        frozenset(("chosen_instruction", "rejected_instruction")),
+        "prompts of a judge (Prometheus) without what it answered; send the answers that are judged",
+    ),
+    (
+        frozenset(("gpt4_score", "gpt4_feedback", "instruction")),
+        "prompts and scores of a judge (Prometheus); send the answers that are judged",
+    ),
     (frozenset(("scores", "run_id")), "scores of a run without what the agent did; send its trajectory"),
 )
 

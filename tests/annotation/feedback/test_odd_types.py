@@ -99,6 +99,11 @@ FEEDBACK: list[tuple[str, Any]] = [
         {"idx": 1, "instruction": "I", "input": "", "response1": "A", "response2": "B"}
         | {"annotator1": 0, "annotator2": 1, "annotator3": 2},
     ),
+    (
+        "answer-pairs",
+        {"prompt": "Q", "response_A": "a", "response_B": "b", "winner": "A>>B", "judge": "j", "model_a": "m"},
+    ),
+    ("answer-pairs", {"question": "Q", "answer_1": "a", "answer_2": "b", "score_1": 1, "score_2": 0.5}),
     ("who-and-when", DOCUMENTS["who-and-when"]),
     ("agentrx", [RUN, {"trajectory_id": 7, "failures": [FAILURE], "failure_summary": "s"}]),
     ("autolibra", DOCUMENTS["autolibra"] | {"annotations": [ANNOTATED]}),

@@ -188,6 +188,10 @@ def test_no_two_formats_of_rows_claim_a_document(shared_data: Path, folder: str)
             continue
         with path.open("rb") as stream:
             for record in read_import_records(stream):
-                claims = [name for name, format in formats.FORMATS.items() if format.sniff(record.document)]
+                claims = [
+                    name
+                    for name, format in formats.FORMATS.items()
+                    if ".general." not in format.read.__module__ and format.sniff(record.document)
+                ]  # the general ones come last, for what no other reads
                 rows = [name for name in claims if ".data_rows." in formats.FORMATS[name].read.__module__]
                 assert not rows or len(claims) == 1, (path.name, claims)

@@ -225,6 +225,57 @@ OPENPIPE = {
     "reqPayload": {"model": "gpt-4o", "messages": LATER},
 }
 OPENPIPE |= {"respPayload": response(SAID), "receivedAt": "2026-09-30T09:03:52.962Z"}
+
+
+def _monocle(
+    number: int, kind: str, parent: int | None, entity: dict[str, str], **events: Any
+) -> dict[str, Any]:
+    names = {"given": "data.input", "gave": "data.output", "metadata": "metadata"}
+    return {
+        "name": kind,
+        "context": {"trace_id": f"0x{TRACE}", "span_id": f"0x{number:016x}", "trace_state": "[]"},
+        "kind": "SpanKind.INTERNAL",
+        "parent_id": None if parent is None else f"0x{parent:016x}",
+        "start_time": f"2026-09-30T09:03:5{number}.962000Z",
+        "end_time": f"2026-09-30T09:03:5{number}.999000Z",
+        "status": {"status_code": "OK"},
+        "attributes": {"monocle_apptrace.version": "0.7.0", "span.type": kind} | entity,
+        "events": [
+            {
+                "name": names[name],
+                "timestamp": f"2026-09-30T09:03:5{number}.970000Z",
+                "attributes": attributes,
+            }
+            for name, attributes in events.items()
+        ],
+        "links": [],
+        "resource": {"attributes": {"service.name": "desk"}, "schema_url": ""},
+    }
+
+
+_MONOCLE_ASKED = ['{"system": "Be kind."}', '{"user": "Where is it?"}']
+_MONOCLE_CALL = '{"tool_id": "c1", "tool_name": "look", "tool_arguments": "{\\"order\\": 7}"}'
+_MONOCLE_LATER = [
+    *_MONOCLE_ASKED,
+    '{"tool_function": "look", "tool_arguments": "{\\"order\\": 7}", "call_id": "c1"}',
+    '{"call_id": "c1", "output": "in Ulm"}',
+]
+_MONOCLE_MODEL = {
+    "entity.1.type": "inference.openai",
+    "entity.2.type": "model.llm.gpt-4o",
+    "entity.2.name": "gpt-4o",
+}
+_MONOCLE_USED = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
+MONOCLE = [
+    _monocle(1, "agentic.invocation", None, {"entity.1.type": "agent.openai_agents", "entity.1.name": "desk"},
+             given={"input": ["Where is it?"]}, gave={"response": "In Ulm."}),
+    _monocle(2, "inference", 1, _MONOCLE_MODEL, given={"input": _MONOCLE_ASKED},
+             gave={"error_code": "completed", "response": f'{{"tools": [{_MONOCLE_CALL}]}}'}, metadata=_MONOCLE_USED),
+    _monocle(3, "agentic.tool.invocation", 1, {"entity.1.type": "tool.function", "entity.1.name": "look"},
+             given={"input": '{"order": 7}'}, gave={"response": "in Ulm"}),
+    _monocle(4, "inference", 1, _MONOCLE_MODEL, given={"input": _MONOCLE_LATER},
+             gave={"response": '{"assistant": "In Ulm."}'}, metadata=_MONOCLE_USED),
+]  # fmt: skip
 # By name: the format it is detected as, and the document; a list is as many records.
 DOCUMENTS: dict[str, tuple[str, Any]] = {
     "OpenInference": ("otel", OPENINFERENCE),
@@ -245,6 +296,7 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "Langfuse, OpenTelemetry": ("otel", LANGFUSE_OTEL),
     "LangSmith, OpenTelemetry": ("otel", LANGSMITH_OTEL),
     "MLflow": ("otel-spans", MLFLOW),
+    "Monocle": ("otel-spans", MONOCLE),
     "Langfuse": ("langfuse", LANGFUSE),
     "Langfuse, observations": ("langfuse", LANGFUSE_OBSERVATIONS),
     "LangSmith": ("langsmith", LANGSMITH),

@@ -7,6 +7,7 @@ from apps.annotation.feedback.incoming import Found
 from apps.annotation.feedback.readers import (
     agentrx,
     alpaca_eval,
+    answer_pairs,
     any_record,
     atif,
     autolibra,
@@ -56,6 +57,7 @@ READERS: dict[str, Reader] = {
     "shp": shp.read,
     "webgpt": webgpt.read,
     "chatbot-arena": chatbot_arena.read,
+    "answer-pairs": answer_pairs.read,
     "oasst": oasst.read,
     "prm800k": solution_steps.read_prm800k,
     "math-shepherd": solution_steps.read_math_shepherd,

@@ -24,7 +24,11 @@ def sniff(document: Any) -> bool:
     if not isinstance(document, dict) or "goal" not in document:
         return False
     steps = document.get("steps")
-    return isinstance(steps, list) and bool(steps) and isinstance(steps[0], dict) and "action" in steps[0]
+    if not isinstance(steps, list) or not steps or not isinstance(steps[0], dict):
+        return False
+    return "action" in steps[0] and not isinstance(
+        steps[0].get("observation"), str
+    )  # these are `action-steps`
 
 
 def read(document: Any) -> Trajectory:

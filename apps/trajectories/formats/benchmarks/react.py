@@ -100,10 +100,11 @@ def acted(step: Step) -> Step:
     thought = (named[1] if named else thought).strip()
     message = (Part(text=thought),) if thought else ()
     extra = step.extra | {"text": step.text}
-    return replace(step, message=message, tool_calls=(_call(match[2].strip()),), extra=extra)
+    return replace(step, message=message, tool_calls=(action_call(match[2].strip()),), extra=extra)
 
 
-def _call(action: str) -> ToolCall:
+def action_call(action: str) -> ToolCall:
+    """An action in words as a call: a name with what is in brackets or below it, or code in a fence."""
     if given := _INPUT.match(action):
         arguments, raw = decode_arguments(given[2].strip())
         return ToolCall(name=given[1].strip() or "act", arguments=arguments, raw=raw)

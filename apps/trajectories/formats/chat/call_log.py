@@ -1,9 +1,9 @@
 """Logs of calls of model APIs: each record has the request and the response of one call.
 
-{"request": {...}, "response": {...}} as proxies and tracers write them, the bodies as objects, as JSON text or as the
-text of a stream; the lines of batches of OpenAI ({"custom_id", "body"} and {"custom_id", "response": {"body"}}) and
-Anthropic ({"custom_id", "params"} and {"custom_id", "result": {"message"}}), where the lines of a `custom_id` are one
-call.
+{"request": {...}, "response": {...}} as proxies and tracers write them, the bodies as objects, as JSON text, as the
+text of a stream, or as an SDK's objects with their types (Llama Stack); the lines of batches of OpenAI ({"custom_id",
+"body"} and {"custom_id", "response": {"body"}}) and Anthropic ({"custom_id", "params"} and {"custom_id", "result":
+{"message"}}), where the lines of a `custom_id` are one call.
 """
 
 from typing import Any
@@ -19,9 +19,10 @@ from workers.schema.bounded import loads
 SIGN = "an object with a `request` and a `response` of a model API, or with `custom_id`"
 READ = ("/*/reward", "/*/success")
 LEFT_OUT = {"/*/response/body_raw": "the text of a stream, whose answer is read put together"}
+_ENVELOPE = "__data__"  # of an object of an SDK, next to its `__type__`, as Llama Stack records calls
 _REQUESTS = ("request", "params", "body", "kwargs")
 _RESPONSES = ("response", "result")
-_BODIES = ("body", "message", "json", "data", "content")
+_BODIES = ("body", "payload", "message", "json", "data", "content", _ENVELOPE)
 _DEEPEST = 3
 
 
@@ -94,11 +95,17 @@ def _response(record: dict[str, Any]) -> tuple[Any, str]:
             return found, f"/{key}{at}"
         for name in ("body_raw", "body"):
             streamed = value.get(name) if isinstance(value, dict) else value if name == "body" else None
-            if found := streamed_answer(streamed):
+            if found := streamed_answer(_without_envelopes(streamed)):
                 return found, f"/{key}"
     value = record.get("response")
     is_text = isinstance(value, str) and value and value[:1] not in "{["
     return (value, "/response") if is_text else (None, "")
+
+
+def _without_envelopes(value: Any) -> Any:
+    if isinstance(value, list):
+        return [each.get(_ENVELOPE, each) if isinstance(each, dict) else each for each in value]
+    return value
 
 
 def _unwrapped(value: Any, is_found: Any, depth: int = 0) -> tuple[Any, str]:

@@ -21,7 +21,7 @@ from workers.schema.messages import build_trajectory
 _ASKED = ("messages", "input", "contents", "prompt")
 _SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
 _USAGE = ("usage", "usageMetadata", "usage_metadata")
-_ANSWERED = ("choices", "output", "candidates", "message", "content", "steps")
+_ANSWERED = ("choices", "output", "candidates", "message", "content", "steps", "outputs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def answer_messages(response: Any, pointer: str = "") -> list[Placed]:
         if isinstance(holder.get("message"), dict):
             return [(f"{pointer}{within}/message", holder["message"])]
     if is_interaction(response):
-        return [(f"{pointer}/steps", {"role": "model", "content": _blocks(response["steps"])})]
+        return [(f"{pointer}/steps", {"role": "model", "content": _blocks(_interaction_steps(response))})]
     if "role" in response:
         kept = ("role", "content", "tool_calls", "reasoning_content")
         return [(pointer, {key: response[key] for key in kept if key in response})]
@@ -164,8 +164,12 @@ def answer_messages(response: Any, pointer: str = "") -> list[Placed]:
 def is_interaction(value: Any) -> bool:
     """A response of Google's Interactions API, whose steps are blocks of one message."""
     return (
-        isinstance(value, dict) and value.get("object") == "interaction" and bool(objects(value.get("steps")))
+        isinstance(value, dict) and value.get("object") == "interaction" and bool(_interaction_steps(value))
     )
+
+
+def _interaction_steps(value: dict[str, Any]) -> list[dict[str, Any]]:
+    return objects(value.get("steps")) or objects(value.get("outputs"))  # as the API first named them
 
 
 def _blocks(steps: Any) -> list[Any]:

@@ -29,6 +29,11 @@ _OTHER_SIDES = (
     ("chosen_response", "rejected_response"),
     ("better_response", "worse_response"),
     ("preferred", "dispreferred"),
+    ("preferred_response", "dispreferred_response"),
+    ("chosen_answer", "rejected_answer"),
+    ("good_res", "bad_res"),
+    ("response_chosen", "response_rejected"),
+    ("accepted", "rejected"),
 )
 _TEXTS = ("instruction", "input", "history")
 _MODELS = ("{}_model", "{}-model", "model_{}", "{}_generator", "{}_policy")

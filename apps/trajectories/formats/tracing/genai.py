@@ -3,6 +3,7 @@
 from typing import Any
 
 from apps.trajectories.formats.tracing import (
+    monocle,
     observation_content,
     one_field_spans,
     openinference,
@@ -30,8 +31,9 @@ def span_content(span: Span) -> SpanContent:
     given = flat_attributes(span["attributes"])
     span = span | {"attributes": given}
     found = _content(span)
-    for convention in _OTHERS:
-        if (other := convention.content(span["name"], given)) is None:
+    others = [convention.content(span["name"], given) for convention in _OTHERS]
+    for other in (*others, monocle.content(span)):
+        if other is None:
             continue
         if found.kind in ("", "model", "chain") and other.kind in ("agent", "tool", "other"):
             found.kind, found.asked, found.answer, found.result = other.kind, [], [], None

@@ -30,7 +30,15 @@ _READ = (  # beginnings of the names of attributes of conventions that are read
         "mlflow.",
         "pydantic_ai.",
     ),
-    *("gcp.vertex.agent.", "genkit:", "input.value", "output.value", "input.mime", "output.mime"),
+    *(
+        "monocle_apptrace.",
+        "gcp.vertex.agent.",
+        "genkit:",
+        "input.value",
+        "output.value",
+        "input.mime",
+        "output.mime",
+    ),
 )
 _READ_NAMES = (
     "events",

@@ -1,0 +1,124 @@
+"""Cassettes of VCR: HTTP calls as test suites record them, as YAML or JSON: {"interactions": [{"request": {"body"},
+"response": {"body": {"string"}}}]}. Those of model APIs are read, one after another as `call-log` reads them.
+
+Bodies may be text, an object (`parsed_body`), or packed by gzip. Aliases of YAML, which can stand for far more than is
+written, are refused.
+"""
+
+import base64
+import binascii
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from apps.trajectories.formats.chat import call_log
+from apps.trajectories.formats.placed import objects
+from apps.trajectories.formats.text_kind import TextKind
+from workers.errors import InvalidRecord
+from workers.schema import Trajectory
+from workers.schema.decode import require_object
+
+SIGN = "a file that begins with `interactions:`, or an object with `interactions` of a `request` and a `response`"
+READ = call_log.READ
+LEFT_OUT = {"/*/response/body": "the text of an answer, which is read put together"}
+PLACES = {"/request": "/interactions/*", "/response": "/interactions/*"}
+_NOT_KEPT = ("headers", "cookies", "body", "parsed_body", "content")
+_BEGIN = "interactions:"
+_DEEPEST, _MOST_BODY = 64, 64 * 2**20
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def sniff(document: Any) -> bool:
+    calls = objects(document.get("interactions")) if isinstance(document, dict) else []
+    return bool(calls) and all("request" in call and "response" in call for call in calls)
+
+
+def split(document: Any) -> Iterator[tuple[str, Any]]:
+    """Raises InvalidRecord where no call is one of a model API."""
+    calls = objects(require_object(document).get("interactions"))
+    found = [
+        (f"/interactions/{index}", call)
+        for index, given in enumerate(calls)
+        if call_log.sniff(call := _call(given))
+    ]
+    if not found:
+        raise InvalidRecord(
+            f"none of {len(calls)} recorded calls is one of a model API that is known.",
+            pointer="/interactions",
+        )
+    yield from found
+
+
+def read(document: Any) -> Trajectory:
+    return call_log.read(require_object(document))
+
+
+def _call(given: dict[str, Any]) -> dict[str, Any]:
+    """A call without its headers, which may hold keys."""
+    found = {key: value for key, value in given.items() if key not in ("request", "response")}
+    for side in ("request", "response"):
+        holder = given[side] if isinstance(given[side], dict) else {}
+        body = holder.get("parsed_body", holder.get("body", holder.get("content")))
+        about = {key: value for key, value in holder.items() if key not in _NOT_KEPT}
+        found[side] = about | {"body": _text(body)}
+    return found
+
+
+def _text(body: Any) -> Any:
+    """What a body says, unpacked."""
+    if isinstance(body, dict) and ("string" in body or "base64_string" in body):
+        body = body.get("string", body.get("base64_string"))
+    if isinstance(body, str) and body[:4] == "H4sI":  # gzip in base64
+        try:
+            body = base64.b64decode("".join(body.split()), validate=True)
+        except (binascii.Error, ValueError):
+            return body
+    if not isinstance(body, bytes):
+        return body
+    if body[:2] == b"\x1f\x8b":
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            body = unpacker.decompress(body, _MOST_BODY)
+        except zlib.error:
+            return ""
+    return body.decode("utf-8", "replace")
+
+
+def _read_text(lines: list[str]) -> Any:
+    text = "".join(lines)
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            if isinstance(event, yaml.AliasEvent):
+                raise InvalidRecord("the cassette has an alias of YAML, which is not read; write it out.")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise InvalidRecord("nested too deeply to be read.")
+        document = yaml.load(text, Loader=_LOADER)  # noqa: S506 a safe loader
+    except (yaml.YAMLError, ValueError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise InvalidRecord(f"not valid YAML: {said}.") from None
+    return _without_bytes(document)
+
+
+def _without_bytes(value: Any) -> Any:
+    """As JSON has it: bytes as base64, dates as text."""
+    if isinstance(value, bytes):
+        return (
+            base64.b64encode(value).decode() if value[:2] == b"\x1f\x8b" else value.decode("utf-8", "replace")
+        )
+    if isinstance(value, dict):
+        return {str(key): _without_bytes(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_bytes(item) for item in value]
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+CASSETTE = TextKind(
+    "a cassette of recorded calls",
+    lambda head: head.startswith(_BEGIN),
+    lambda line: line.startswith(_BEGIN),
+    _read_text,
+)

@@ -1,0 +1,200 @@
+"""Runs as steps, each an action and what was observed: {"query" | "goal" | "task" | ..., "steps" | "trajectory" |
+"history": [{"thought"?, "action", "observation", "reward"?}]}, as ScienceWorld's logs have them, or as lists of the
+same length: {"actions", "observations", "thoughts"?, "rewards"?}, as InterCode's.
+
+What is observed comes after the action, unless the step names it before the action. Actions of text become calls as
+`react` reads them.
+"""
+
+import json
+from typing import Any
+
+from msgspec.structs import replace
+
+from apps.trajectories.formats.benchmarks.react import action_call
+from apps.trajectories.formats.general.row_names import PROMPTS, REFERENCES, first_name
+from apps.trajectories.formats.placed import storable, text_at
+from apps.trajectories.formats.stated import model_name, run_facts, stated_success, stated_task_id
+from workers.errors import InvalidRecord
+from workers.schema import ObservationResult, Part, Step, Task, ToolCall, Trajectory, clean
+from workers.schema.decode import finite, json_type_name, require_object
+from workers.schema.messages import build_trajectory
+
+SIGN = "an object with steps of an `action` and an `observation`, or lists of `actions` and `observations` in words"
+_LISTS = (
+    *(
+        "steps",
+        "trajectory",
+        "history",
+        "traj",
+        "turns",
+        "path",
+        "trace",
+        "actions",
+        "turn_history",
+        "episode",
+    ),
+    *("interactions", "rollout"),
+)
+_ACTIONS = ("action", "act", "command", "tool_call")
+_OBSERVATIONS = ("observation", "obs", "tool_output", "tool_result", "observations")
+_THOUGHTS = ("thought", "thoughts", "think", "reasoning", "rationale")
+_TASKS = (*PROMPTS, "task", "objective", "intent", "env_description")
+_CALLED = ("name", "tool", "function", "tool_name", "action_type", "action_name", "type")
+_GIVEN = ("arguments", "args", "input", "parameters", "kwargs", "tool_input", "action_input", "tool_args")
+_STEP = (*_ACTIONS, *_OBSERVATIONS, *_THOUGHTS, "reward")
+READ = (
+    *("/reward", "/success", "/id", "/task_id"),
+    *(f"/{name}/*/reward" for name in _LISTS),
+    *(f"/{name}/{column}/*" for name in _LISTS for column in ("actions", "rewards")),
+    *(f"/{name}/*/{key}" for name in _LISTS for key in _ACTIONS),
+)
+
+
+def sniff(document: Any) -> bool:
+    return isinstance(document, dict) and bool(_steps_name(document)) and bool(first_name(document, _TASKS))
+
+
+def _steps_name(row: dict[str, Any]) -> str:
+    return next((name for name in _LISTS if _is_steps(row.get(name)) or _is_columns(row.get(name))), "")
+
+
+def _is_steps(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(step, dict) for step in value)
+        and all(_key(step, _ACTIONS) and _key(step, _OBSERVATIONS) for step in value[:1])
+    )
+
+
+def _is_columns(value: Any) -> bool:
+    """Whether it is an object of lists, of which the actions and observations are texts."""
+    if not isinstance(value, dict):
+        return False
+    acted, seen = value.get("actions"), value.get("observations")
+    return _are_texts(acted) and _are_texts(seen) and len(value["actions"]) == len(value["observations"])
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
+
+
+def _key(step: dict[str, Any], names: tuple[str, ...]) -> str:
+    return next((name for name in names if isinstance(step.get(name), str | dict) and step[name] != {}), "")
+
+
+@storable
+def read(document: Any) -> Trajectory:
+    row, _ = clean(require_object(document))
+    name = _steps_name(row)
+    if not name:
+        raise InvalidRecord("has no steps of an action and an observation.")
+    asked = first_name(row, _TASKS)
+    instruction = row[asked] if asked else ""
+    rows = _rows_of(row[name]) if isinstance(row[name], dict) else row[name]
+    steps = [Step(source="user", message=(Part(text=instruction),))] if instruction else []
+    for index, step in enumerate(rows):
+        _add(steps, step, index, f"/{name}/{index}")
+    reference = first_name(row, REFERENCES)
+    reward = row.get("reward")
+    model = model_name(row)
+    known = (name, asked, "reward", "id", reference)
+    about = (
+        {}
+        if isinstance(row[name], list)
+        else {key: row[name][key] for key in row[name] if key not in _COLUMNS}
+    )
+    identity = row.get("id")
+    return build_trajectory(
+        tuple(steps),
+        Task(
+            id=stated_task_id(row), instruction=instruction, reference=row[reference] if reference else None
+        ),
+        pointer=f"/{name}",
+        id=str(identity) if isinstance(identity, str | int) and not isinstance(identity, bool) else None,
+        agent=model,
+        reward=finite(reward, pointer="/reward") if not isinstance(reward, bool | str) else None,
+        success=reward if isinstance(reward, bool) else stated_success(row),
+        metadata=run_facts(row, model=model)
+        | {key: value for key, value in row.items() if key not in known and value is not None}
+        | ({name: about} if about else {}),
+    )
+
+
+_COLUMNS = {"thoughts": "thought", "actions": "action", "observations": "observation", "rewards": "reward"}
+
+
+def _rows_of(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    count = len(columns["actions"])
+    lists = {key: value for key, value in columns.items() if isinstance(value, list) and len(value) == count}
+    for key in list(columns):
+        if key in lists and key not in _COLUMNS:
+            del columns[key]
+    names = {key: _COLUMNS.get(key, key) for key in lists}
+    return [{names[key]: value[index] for key, value in lists.items()} for index in range(count)]
+
+
+def _add(steps: list[Step], step: dict[str, Any], index: int, where: str) -> None:
+    action, seen, thought = (_key(step, names) for names in (_ACTIONS, _OBSERVATIONS, _THOUGHTS))
+    keys = list(step)
+    is_before = bool(action and seen) and keys.index(seen) < keys.index(action)
+    rest = {key: value for key, value in step.items() if key not in (action, seen, thought, "reward")}
+    extra = {"source_index": index} | rest
+    result = (
+        (ObservationResult(content=(Part(text=_text(step[seen])),), extra={"source_index": index}),)
+        if seen
+        else ()
+    )
+    if is_before and steps and steps[-1].source == "agent":
+        last = steps[-1]
+        steps[-1] = _with_result(last, result)
+        result = ()
+    elif is_before and result:
+        steps.append(Step(source="environment", observation=result, extra={"source_index": index}))
+        result = ()
+    reward = step.get("reward")
+    if isinstance(reward, bool | str):
+        extra |= {"reward": reward}
+    if not action and not thought:
+        if steps and steps[-1].source == "agent" and result:
+            steps[-1] = _with_result(steps[-1], result)
+        elif result:
+            steps.append(Step(source="environment", observation=result, extra=extra))
+        return
+    steps.append(
+        Step(
+            source="agent",
+            message=(Part(text=_text(step[thought])),) if thought else (),
+            tool_calls=(_call(step[action], f"{where}/{action}"),) if action else (),
+            observation=result,
+            reward=None if isinstance(reward, bool | str) else finite(reward, pointer=f"{where}/reward"),
+            extra=extra,
+        )
+    )
+
+
+def _with_result(step: Step, result: tuple[ObservationResult, ...]) -> Step:
+    return replace(step, observation=(*step.observation, *result))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _call(action: Any, pointer: str) -> ToolCall:
+    if isinstance(action, str):
+        return (
+            action_call(action.strip())
+            if action.strip()
+            else ToolCall(name="act", arguments={"action": action})
+        )
+    if not isinstance(action, dict):
+        raise InvalidRecord(f"an action is text or an object, not {json_type_name(action)}.", pointer=pointer)
+    name = text_at(action, *_CALLED)
+    given = next((key for key in _GIVEN if isinstance(action.get(key), dict | str)), "")
+    if name and given:
+        called = next(key for key in _CALLED if action.get(key) == name)
+        rest = {key: value for key, value in action.items() if key not in (given, called)}
+        return ToolCall(name=name, arguments=action[given], extra={"action": rest} if rest else {})
+    return ToolCall(name=name or "act", arguments=action)

@@ -1,0 +1,152 @@
+"""What was asked and what a model answered, under names that many programs give them: {"question" | "query" |
+"instruction" | "input" | ..., "response" | "output" | "generation" | "prediction" | ..., "system_prompt"?,
+"history"?, "reference_answer"?}, as BiGGen Bench, Auto-J, MetaGPT and ms-swift have them. Of a `model_output` to a
+prompt that is elsewhere, its `session_id` or `question_id` is the task (WildBench).
+
+A `solution` (or `code`) is the model's where the row says whether it was right, as Reflexion and LATS do; their
+attempts before it (`implementations`, `test_feedback`, `reflections`) are turns. Scores of judges are metadata.
+"""
+
+import json
+from typing import Any
+
+from apps.trajectories.formats.data_rows.prompt_samples import has_samples
+from apps.trajectories.formats.data_rows.row_trajectories import (
+    OUTCOME_READ,
+    agent_text,
+    answer_messages,
+    row_trajectory,
+)
+from apps.trajectories.formats.data_rows.trainer_rows import Messages
+from apps.trajectories.formats.general.row_names import (
+    REFERENCES,
+    asked_messages,
+    first_name,
+    has_readable_history,
+    prompt_name,
+)
+from apps.trajectories.formats.stated import SUCCESS_KEYS, stated_success
+from workers.errors import InvalidRecord
+from workers.schema import Task, Trajectory, clean
+from workers.schema.decode import require_object
+
+SIGN = "an object with a prompt (`question`, `query`, `input`, ...) and an answer (`response`, `output`, ...)"
+_ANSWERS = (
+    *("response", "completion", "output", "generation", "generated_text", "model_output", "model_response"),
+    *("model_answer", "llm_output", "response_text", "resp", "reply", "target_output", "reasoning_chain"),
+    *("chain_of_thought", "cot", "prediction", "bot", "assistant", "generated_answer", "predicted_output"),
+)
+_TESTED = (
+    "solution",
+    "generated_code",
+    "code",
+    "model_patch",
+    "patch",
+)  # answers, where it is said if they are right
+_BY_AGENT = ("result",)  # answers, where an agent is named
+_AGENTS = ("agent_name", "agent")
+_ALONE = ("model_output", "model_response", "model_answer")  # answers, also to prompts that only have an id
+_IDS = ("session_id", "question_id", "prompt_id", "task_id", "uid")
+_MODELS = (*_AGENTS, "response_model_name", "response_source", "model_test", "model_id", "generator")
+_ATTEMPTS, _FEEDBACK, _REFLECTIONS = "implementations", "test_feedback", "reflections"
+_OTHERS = {
+    *("chosen", "rejected", "messages", "conversations", "choices", "spans", "trace_id", "traceId", "labels"),
+    *("openapi", "nbformat", "run_type", "start_time", "startTime", "project_id", "projectId"),
+}
+READ = OUTCOME_READ
+
+
+def sniff(document: Any) -> bool:
+    if not isinstance(document, dict):
+        return False
+    row = named_plainly(document)
+    if _OTHERS & row.keys() or has_samples(row) or not has_readable_history(row):
+        return False
+    asked, answer = _prompt(row), answer_name(row)
+    return bool(answer) and answer != asked and bool(asked or (answer in _ALONE and _id_name(row)))
+
+
+def named_plainly(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with names of columns such as `Agent Name` as `agent_name`, where none is lost by it."""
+    plain = {key: "_".join(key.strip().lower().split()) for key in row}
+    is_title = all(key[:1].isupper() or key[:1].isdigit() for key in row)
+    return (
+        {plain[key]: value for key, value in row.items()}
+        if is_title and len(set(plain.values())) == len(row)
+        else row
+    )
+
+
+def _prompt(row: dict[str, Any]) -> str:
+    found = prompt_name(row)
+    return found or ("task" if first_name(row, _AGENTS) and first_name(row, ("task",)) else "")
+
+
+def _id_name(row: dict[str, Any]) -> str:
+    return next(
+        (name for name in _IDS if isinstance(row.get(name), str | int) and row[name] not in ("", True)), ""
+    )
+
+
+def answer_name(row: dict[str, Any]) -> str:
+    """The column of what the model answered; empty where there is none."""
+    found = first_name(row, _ANSWERS)
+    if not found and any(isinstance(row.get(key), bool) for key in SUCCESS_KEYS):
+        found = first_name(row, _TESTED)
+    if not found and first_name(row, _AGENTS):
+        found = first_name(row, _BY_AGENT)
+    if not found and isinstance(row.get("plan"), list) and row["plan"]:
+        found = "plan"
+    return found
+
+
+def read(document: Any) -> Trajectory:
+    row, _ = clean(named_plainly(require_object(document)))
+    answer, name = answer_name(row), _prompt(row)
+    if not answer or not (name or answer in _ALONE):
+        missing = "prompt" if answer else "answer of a model"
+        raise InvalidRecord(f"the row has no {missing}; leave it out.")
+    asked, columns = asked_messages(row, name)
+    references = [each for each in REFERENCES if each not in (answer, *columns)]
+    reference = first_name(row, tuple(references))
+    attempts = _attempts(row)
+    agent = first_name(row, _MODELS)
+    known = [*columns, answer, reference, agent, *([_ATTEMPTS, _FEEDBACK, _REFLECTIONS] if attempts else [])]
+    last = _answer(row, answer)
+    identity = "" if name else _id_name(row)
+    return row_trajectory(
+        asked,
+        attempts if attempts and attempts[-1] == last[0] else [*attempts, *last],
+        row,
+        known=known,
+        pointer=f"/{answer}",
+        reference=row.get(reference),
+        agent=row[agent] if agent else "",
+        success=stated_success(row),
+        **({"task": Task(id=str(row[identity]))} if identity else {}),
+    )
+
+
+def _answer(row: dict[str, Any], name: str) -> Messages:
+    if isinstance(row[name], str):
+        return answer_messages(row, name)
+    return agent_text(json.dumps(row[name], ensure_ascii=False))  # a plan of several days
+
+
+def _attempts(row: dict[str, Any]) -> Messages:
+    """Programs that were tried, with what the tests said of each and what the agent then wrote about it."""
+    tried, told, thought = (_texts(row.get(name)) for name in (_ATTEMPTS, _FEEDBACK, _REFLECTIONS))
+    if not tried or len(told) > len(tried) or len(thought) > len(tried):
+        return []
+    found: Messages = []
+    for index, program in enumerate(tried):
+        found.append({"role": "assistant", "content": program})
+        if index < len(told):
+            found.append({"role": "user", "content": told[index]})
+        if index < len(thought):
+            found.append({"role": "assistant", "content": thought[index]})
+    return found
+
+
+def _texts(value: Any) -> list[str]:
+    return value if isinstance(value, list) and all(isinstance(text, str) for text in value) else []

@@ -1,0 +1,243 @@
+"""Conversations under names of their own: {"utterances" | "dialog" | "turns" | ...: [{"speaker" | "role" | "id" | ...,
+"text" | "content" | "utterance" | ...}]}, also as pairs ({"user", "assistant"}) and as lists of lists of turns, as
+Taskmaster, Schema-Guided Dialogue, ParlAI and many others have them.
+
+Who speaks has to be known by name. A second speaker next to a person is the agent, as is `SYSTEM` where it is the only
+one next to the user, as in data of task-oriented dialogue. Other speakers are not guessed.
+"""
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from apps.trajectories.formats.data_rows.row_trajectories import OUTCOME_READ, row_id, row_trajectory
+from apps.trajectories.formats.data_rows.trainer_rows import Messages
+from apps.trajectories.formats.general.row_names import SYSTEMS, first_name
+from workers.errors import InvalidRecord
+from workers.schema import Task, Trajectory, clean
+from workers.schema.decode import require_object
+from workers.schema.message_shapes import ROLES, is_of_framework
+
+SIGN = "an object with a list of turns with a speaker (`speaker`, `role`, ...) and a text (`text`, `utterance`, ...)"
+_SPEAKERS = [
+    "role",
+    "speaker",
+    "from",
+    "sender",
+    "author",
+    "turn",
+    "id",
+    "name",
+    "who",
+    "agent",
+    "speaker_role",
+    "participant",
+]  # keys, the surest first
+_TEXTS = ["content", "text", "utterance", "value", "message", "body", "sentence", "msg"]
+_PAIRS = (  # keys of turns of the user and the agent in one object, in lists of a usual name
+    ("user", "assistant"), ("human", "assistant"), ("human", "ai"), ("human", "gpt"), ("user", "bot"),
+    ("user", "agent"), ("user", "system"), ("query", "response"), ("question", "answer"), ("prompt", "response"),
+    ("user utterance", "system response"), ("user_utterance", "system_utterance"), ("user_input", "response"),
+)  # fmt: skip
+_AGENT_FIRST = ("system_transcript", "transcript")  # DSTC2: the agent speaks before the user does
+_SIDES = (
+    ("driver", "assistant"),
+    ("speaker", "listener"),
+    ("seeker", "supporter"),
+    ("seeker", "recommender"),
+)
+_NAMES = (
+    *(
+        "utterances",
+        "dialogue",
+        "dialog",
+        "conversation",
+        "conversations",
+        "turns",
+        "original",
+        "log",
+        "chat",
+    ),
+    *("chat_log", "chat_logs", "chat_history", "messages", "history"),
+)
+_PEOPLE = frozenset(
+    (
+        *(
+            "customer",
+            "client",
+            "worker",
+            "human_evaluator",
+            "usr",
+            "seeker",
+            "prompter",
+            "visitor",
+            "caller",
+        ),
+        *("person", "human", "user", "human_user", "questioner", "apprentice", "patient"),
+    )
+)
+_AGENTS = frozenset(
+    (
+        *("chatbot", "wizard", "operator", "recommender", "assistant", "agent", "bot", "model", "llm"),
+        "virtual_assistant",
+    )
+)
+_SYSTEMS, _ACTIONS = ("context", "persona", "instructions"), ("action",)
+_IDS = ("conversation_id", "dialogue_id", "dialog_id", "session_id", "id", "thread_id", "chat_id")
+READ = (*OUTCOME_READ, *(f"/{name}" for name in _IDS))
+_OTHERS = {"chosen", "rejected", "spans", "openapi", "nbformat", "question_id"}
+
+
+class _Turn(NamedTuple):
+    speaker: str
+    text: str
+    rest: dict[str, Any]
+
+
+def sniff(document: Any) -> bool:
+    if not isinstance(document, dict) or _OTHERS & document.keys():
+        return False
+    name = _turns_name(document)
+    return bool(name) and _roles(_turns(document[name], is_usual=True)) is not None
+
+
+def _turns_name(row: dict[str, Any]) -> str:
+    """The key of the one list of turns; of several, that with a usual name."""
+    usual = next((name for name in _NAMES if name in row and _turns(row[name], is_usual=True)), "")
+    if usual:
+        return usual
+    found = [name for name, value in row.items() if isinstance(value, list) and _turns(value)]
+    return found[0] if len(found) == 1 else ""
+
+
+def _turns(value: Any, *, is_usual: bool = False) -> list[_Turn]:
+    """Empty for what is no list of turns. is_usual: whether its name says that it is one."""
+    if isinstance(value, dict) and is_usual:
+        value = [value]
+    if not isinstance(value, list) or not value:
+        return []
+    if all(map(_is_spoken_text, value)):
+        return [_Turn(speaker, text, {}) for speaker, text in value]
+    if all(isinstance(each, list) for each in value):
+        value = [turn for turns in value for turn in turns]
+    found: list[_Turn] = []
+    for each in value:
+        turns = _turn(each, is_usual)
+        if not turns:
+            return []
+        found += turns
+    return found
+
+
+def _is_spoken_text(value: Any) -> bool:
+    """Whether it is a speaker with a text."""
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(isinstance(each, str) for each in value)
+        and bool(_role(value[0]))
+    )
+
+
+def _turn(value: Any, is_usual: bool) -> list[_Turn]:
+    if not isinstance(value, dict) or is_of_framework(value):
+        return []
+    speaker = next((key for key in _SPEAKERS if isinstance(value.get(key), str) and value[key]), "")
+    for key in ("message", "output", "data"):
+        inner = value.get(key)
+        if isinstance(inner, dict):
+            given = {"speaker": value[speaker]} if speaker else {}
+            if found := _turn(given | inner, is_usual):
+                rest = {name: item for name, item in value.items() if name not in (key, speaker)}
+                return [found[0]._replace(rest=found[0].rest | rest), *found[1:]]
+    text = next((key for key in _TEXTS if isinstance(value.get(key), str) and key != speaker), "")
+    if text and speaker:
+        rest = {key: item for key, item in value.items() if key not in (text, speaker)}
+        return [_Turn(value[speaker], value[text], rest)]
+    return _pair(value) if is_usual else []
+
+
+def _pair(value: dict[str, Any]) -> list[_Turn]:
+    """The turns of the user and of the agent in one object; one of no words is none."""
+    for pair in (*_PAIRS, _AGENT_FIRST):
+        if not all(isinstance(value.get(key), str) for key in pair):
+            continue
+        rest = {key: item for key, item in value.items() if key not in pair}
+        speakers = ("assistant", "user") if pair == _AGENT_FIRST else ("user", "assistant")
+        turns = [
+            _Turn(who, value[key], {}) for who, key in zip(speakers, pair, strict=True) if value[key].strip()
+        ]
+        return [*turns[:-1], turns[-1]._replace(rest=rest)] if turns else []
+    return []
+
+
+def _roles(turns: list[_Turn]) -> dict[str, str] | None:
+    """The role of each speaker; None where one is not known, or none is the agent."""
+    speakers = list(dict.fromkeys(turn.speaker for turn in turns))
+    sides = next((pair for pair in _SIDES if {name.strip().lower() for name in speakers} == set(pair)), None)
+    if sides is not None:
+        return {name: "user" if name.strip().lower() == sides[0] else "assistant" for name in speakers}
+    found = {name: role for name in speakers if (role := _role(name))}
+    others = [name for name in speakers if name not in found]
+    has_agent, has_person = ("assistant" in found.values(), "user" in found.values())
+    if len(others) == 1 and has_person and not has_agent:
+        found[others[0]] = "assistant"
+    elif others:
+        return None
+    elif has_person and not has_agent:
+        systems = [name for name in speakers if found[name] == "system"]
+        is_dialogue = any(
+            turn.speaker in systems and found[before.speaker] == "user" for before, turn in pairwise(turns)
+        )
+        if len(systems) != 1 or not is_dialogue:
+            return None
+        found[systems[0]] = "assistant"
+    return found if "assistant" in found.values() else None
+
+
+def _role(name: str) -> str:
+    known = name.strip().lower()
+    if known in _SYSTEMS or known in _ACTIONS:
+        return "system" if known in _SYSTEMS else "tool"
+    if known in _PEOPLE:
+        return "user"
+    return "assistant" if known in _AGENTS else ROLES.get(known, "")
+
+
+def read(document: Any) -> Trajectory:
+    row, _ = clean(require_object(document))
+    name = _turns_name(row)
+    turns = _turns(row.get(name), is_usual=True)
+    roles = _roles(turns)
+    if roles is None:
+        raise InvalidRecord("has no turns of speakers of whom one is known as the agent.", pointer=f"/{name}")
+    messages = [message for turn in turns if (message := _message(turn, roles))]
+    system = first_name(row, SYSTEMS)
+    if system and not any(message["role"] == "system" for message in messages):
+        messages.insert(0, {"role": "system", "content": row[system]})
+    identity = next((key for key in _IDS if row_id(row.get(key)) is not None), "id")
+    return row_trajectory(
+        [],
+        _without_repeated_context(messages),
+        row,
+        known=(name, system, identity),
+        pointer=f"/{name}",
+        task=Task(id=""),
+        id=row_id(row.get(identity)),
+    )
+
+
+def _message(turn: _Turn, roles: dict[str, str]) -> dict[str, Any]:
+    role = roles[turn.speaker]
+    rest = {key: value for key, value in turn.rest.items() if value not in (None, "", [], {})}
+    is_named = role in ("user", "assistant") and not ROLES.get(turn.speaker.strip().lower())
+    message: dict[str, Any] = {"role": role, "content": turn.text}
+    return message | ({"name": turn.speaker} if is_named else {}) | ({"turn": rest} if rest else {})
+
+
+def _without_repeated_context(messages: Messages) -> Messages:
+    """ParlAI gives the context to both speakers."""
+    return [
+        message
+        for index, message in enumerate(messages)
+        if not (index and message["role"] == "system" and message == messages[index - 1])
+    ]
