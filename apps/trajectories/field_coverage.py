@@ -190,6 +190,8 @@ def uncovered(document: Any, parts: Iterable[Any]) -> list[str]:
             found += paths
             covered = covered or (has_covered and isinstance(each, dict | list) and bool(each))
         covered = covered or (isinstance(value, list) and not found)  # the items are the parts' own, one each
+        if isinstance(value, dict) and not found:  # of which a part has every value under other keys
+            covered = covered or any(isinstance(each, str) and each in texts for each in value.values())
         return (found, True) if covered or not path else ([path], False)
 
     return visit(document, "", "")[0]

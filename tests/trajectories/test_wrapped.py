@@ -60,8 +60,18 @@ def test_what_is_not_of_one_format_is_no_wrapper() -> None:
         {"first": ROW, "x": {"x": 1}, "y": {"x": 2}, "last": ROW},
         {"rows": [*rows(2), {"x": 1}]},
         {"a": {"b": {"c": {"d": rows(1)}}}},
+        {"definition": "Add the numbers.", "examples": rows(2)},  # what was asked is outside
         {"request": [{"role": "user", "content": "a"}], "x": 1},
     ):
         read = read_document(document)
         assert read.trajectories == [] and len(read.errors) == 1, document
         assert "in no known format" in read.errors[0]
+
+
+def test_instances_of_an_instruction_are_answers_to_it() -> None:
+    instances = [{"input": "1, 2", "output": "It is 3."}, {"input": "", "output": "It is 0."}]
+    read = read_document({"id": "seed_1", "instruction": "Add the numbers.", "instances": instances})
+    assert [[step.text for step in each.steps] for each in read.trajectories] == [
+        ["Add the numbers.\n1, 2", "It is 3."],
+        ["Add the numbers.", "It is 0."],
+    ]

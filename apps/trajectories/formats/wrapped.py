@@ -55,12 +55,28 @@ def wrapped_records(document: Any, name_of: Callable[[Any], str | None]) -> Wrap
     return WrappedRecords(walk.names.pop(), walk.records, walk.left)
 
 
+# What was asked, where it stands outside of the records that answer it.
+_ASKED = (
+    *(
+        "instruction",
+        "prompt",
+        "question",
+        "query",
+        "problem",
+        "task_description",
+        "definition",
+        "Definition",
+    ),
+    "goal",
+)
+
+
 class _Walk:
     def __init__(self, name_of: Callable[[Any], str | None]) -> None:
         self.records: list[WrappedRecord] = []
         self.names: set[str] = set()
         self.left: list[str] = []
-        self.is_mixed = False  # a map has members of which some are no records
+        self.is_mixed = False  # whether records lack something that stands next to them, or are none
         self._name_of = name_of
 
     def visit(self, document: Any, pointer: str, around: dict[str, Any], depth: int) -> None:
@@ -72,6 +88,8 @@ class _Walk:
         if is_map and len(said) > 1 and all(isinstance(value, dict) for value in said.values()):
             self.is_mixed = self.is_mixed or len(said) * _MOST_OTHERS > len(members)
             members, said = document, {}  # the format says what is wrong with them
+        if members and any(isinstance(said.get(name), str) and said[name] for name in _ASKED):
+            self.is_mixed = True  # what was asked stands outside of what would be read
         outside = around | self._short(said, pointer) if members else around
         for key, value in members.items():
             about = outside | ({"key": key} if is_map else {})

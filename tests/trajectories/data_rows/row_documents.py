@@ -332,6 +332,14 @@ ROWS: dict[str, Any] = {
         "system": "You know the planets.",
         "generator": "text_davinci_003",
     },
+    "training-text": {
+        "text": "<|im_start|>user\nWhat is 2+2?<|im_end|>\n<|im_start|>assistant\nIt is 4 of course.",
+        "n_predicted": 18,
+        "reward": 0.75,
+        "model": "small-model",
+        "group_id": "g7",
+        "logprobs": [-0.25, -0.5],
+    },
     "openrlhf": {
         "input": "<|im_start|>user\nWhat is 2+2?<|im_end|>\n<|im_start|>assistant\n",
         "output": "It is 4 of course.",
@@ -342,6 +350,7 @@ ROWS: dict[str, Any] = {
 LEAST_READ = {
     "feedback": 0.4, "atropos": 0.2, "slime": 0.19, "hh": 0.0, "helpsteer": 0.25, "helpsteer-preference": 0.25,
     "ultrafeedback": 0.2, "webgpt": 0.23, "oasst": 0.1, "prm800k": 0.15, "math-shepherd": 0.0,
+    "training-text": 0.2,
 }  # fmt: skip
 _KTO = {"messages": [ASK, BLUE], "label": True}
 _TAGGED = {"instruction": "Name a color.", "input": "", "output": "Blue.", "kto_tag": False}

@@ -22,6 +22,7 @@ EXPECTED = {
     "answer-pairs": ["ua", "ua"],
     "prm800k": ["uaaa"], "math-shepherd": ["uaa"], "prompt-completion": ["ua"], "prompt-samples": ["ua", "ua"],
     "sharegpt": ["suaa"], "alpaca": ["suaua"], "openrlhf": ["ua"],
+    "training-text": ["ua"],
 }  # fmt: skip
 REWARDS = {
     "atropos": [1.0, -1.0],
@@ -30,7 +31,7 @@ REWARDS = {
     "verl": [0.5],
     "prompt-samples": [1.0, 0.0],
 }
-REWARDS |= {"prompt-completion": [0.25], "openrlhf": [0.125]}
+REWARDS |= {"prompt-completion": [0.25], "openrlhf": [0.125], "training-text": [0.75]}
 
 
 def trajectories(document: Any) -> list[Trajectory]:

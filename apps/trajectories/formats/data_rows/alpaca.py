@@ -1,5 +1,5 @@
 """Alpaca's rows, as LLaMA-Factory and AlpacaEval have them too: {"instruction", "input"?, "output", "history"?,
-"system"?, "generator"?}; Dolly's have `context` and `response`.
+"system"?, "generator"?}; Dolly's have `context` and `response`, Self-Instruct's seed tasks `instances`.
 
 `history` holds the turns before: pairs of what the user asked and the agent answered. `kto_tag` and `label` are
 feedback, which `import_feedback --format trl-unpaired` reads.
@@ -15,6 +15,7 @@ from apps.trajectories.formats.data_rows.row_trajectories import (
     row_trajectory,
 )
 from apps.trajectories.formats.data_rows.trainer_rows import Messages
+from apps.trajectories.formats.placed import objects
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory, clean
 from workers.schema.decode import optional_str, require_list, require_object
@@ -30,13 +31,27 @@ def sniff(document: Any) -> bool:
     return (
         isinstance(document, dict)
         and isinstance(document.get("instruction"), str)
-        and any(isinstance(document.get(name), str | list) for name in _ANSWERS)
+        and (
+            any(isinstance(document.get(name), str | list) for name in _ANSWERS) or bool(_instances(document))
+        )
     )
 
 
+def _instances(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of a seed task: the inputs of an instruction with their outputs."""
+    found = objects(row.get("instances"))
+    return found if all(isinstance(each.get("output"), str) for each in found) else []
+
+
 def split(document: Any) -> Iterator[tuple[str, Any]]:
-    """A document for each answer, where a row has several samples of one. Raises InvalidRecord."""
+    """A document for each answer, where a row has several samples of one, and for each instance of a seed task. Raises
+    InvalidRecord."""
     row = require_object(document)
+    if instances := _instances(row):
+        common = {key: value for key, value in row.items() if key != "instances"}
+        for index, instance in enumerate(instances):
+            yield f"/instances/{index}", common | instance
+        return
     name = next((name for name in _ANSWERS if row.get(name) is not None), _ANSWERS[0])
     samples = row.get(name)
     if not isinstance(samples, list) or not samples or not all(isinstance(each, str) for each in samples):

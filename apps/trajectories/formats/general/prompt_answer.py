@@ -34,7 +34,16 @@ SIGN = "an object with a prompt (`question`, `query`, `input`, ...) and an answe
 _ANSWERS = (
     *("response", "completion", "output", "generation", "generated_text", "model_output", "model_response"),
     *("model_answer", "llm_output", "response_text", "resp", "reply", "target_output", "reasoning_chain"),
-    *("chain_of_thought", "cot", "prediction", "bot", "assistant", "generated_answer", "predicted_output"),
+    *(
+        "chain_of_thought",
+        "cot",
+        "prediction",
+        "bot",
+        "assistant",
+        "generated_answer",
+        "predicted_output",
+        "main_output",
+    ),
 )
 _TESTED = (
     "solution",

@@ -19,7 +19,7 @@ PROMPTS = (
         "problem_statement",
         "task_description",
     ),
-    *("taskDescription", "inputs", "user", "human", "post"),
+    *("taskDescription", "inputs", "user", "human", "post", "main_input"),
 )
 SYSTEMS = ("system", "system_prompt", "system_message", "system_instruction")
 REFERENCES = (
