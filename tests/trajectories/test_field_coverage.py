@@ -168,7 +168,8 @@ LEAST_READ = {
     "chatgpt-export": 0.1, "claude-export": 0.25, "garak": 0.1, "lm-eval": 0.1, "deepeval": 0.2,
     **coding_agents.LEAST_READ,
     **traces.LEAST_READ,
-    "openai-trace": 0.1, "letta": 0.25, "model-stream": 0.15, "ui-stream": 0.2, "cassette": 0.2, "turns": 0.25,
+    "openai-trace": 0.1, "letta": 0.25, "model-stream": 0.15, "ui-stream": 0.2, "cassette": 0.2,
+    "langgraph-stream": 0.0, "turns": 0.25,
     "call-log": 0.2, "adk": 0.27, "adk-events": 0.27,
     **row_documents.LEAST_READ,
 }  # fmt: skip
@@ -376,6 +377,7 @@ _REPEATING = (
         "openai-agents",
         "model-stream",
         "ui-stream",
+        "langgraph-stream",
         "openhands",
         "openhands-output",
         "agno",

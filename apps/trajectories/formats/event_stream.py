@@ -32,6 +32,21 @@ def _read(lines: list[str]) -> Any:
     return None if text.strip() in ("", _END) else parse_json(text.encode())
 
 
+def events_of(lines: list[str]) -> list[tuple[str, Any]]:
+    """The names of events with what their data holds; of those with data. Raises InvalidRecord."""
+    found: list[tuple[str, Any]] = []
+    name, data = "message", []
+    for line in [*lines, ""]:
+        if line.startswith("event:"):
+            name = line[6:].strip()
+        elif line.startswith("data:"):
+            data.append(_value(line))
+        elif not line.strip() and data:
+            found.append((name, parse_json("\n".join(data).encode())))
+            name, data = "message", []
+    return found
+
+
 def _value(line: str) -> str:
     return line.rstrip("\r\n")[5:].removeprefix(" ")
 

@@ -5,6 +5,7 @@ from apps.trajectories.formats.benchmarks import appworld
 from apps.trajectories.formats.chat import cassette
 from apps.trajectories.formats.coding_agents import aider, cursor, specstory
 from apps.trajectories.formats.computer_use import omniact, webarena_page
+from apps.trajectories.formats.frameworks import langgraph_stream
 from apps.trajectories.formats.text_kind import TextKind
 
 TEXT_KINDS: tuple[TextKind, ...] = (
@@ -17,6 +18,7 @@ TEXT_KINDS: tuple[TextKind, ...] = (
     appworld.EVALUATION,
     omniact.SCRIPTS,
     cassette.CASSETTE,
+    langgraph_stream.STREAM,
     event_stream.STREAM,
 )
 

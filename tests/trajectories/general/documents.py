@@ -165,4 +165,20 @@ DOCUMENTS: dict[str, Any] = {
         ],
     },
     "ui-stream": STREAM,
+    "langgraph-stream": {
+        "langgraph_stream": [
+            {"event": "metadata", "data": {"run_id": "r7", "attempt": 1}},
+            {
+                "event": "debug",
+                "data": {
+                    "type": "checkpoint",
+                    "payload": {
+                        "values": {"messages": [{"type": "human", "content": "Good morning to you.", "id": "h1"}]}
+                    },
+                },
+            },
+            {"event": "messages/partial", "data": [{"type": "ai", "content": "Good", "id": "a1"}]},
+            {"event": "messages/partial", "data": [{"type": "ai", "content": "Good day to you too.", "id": "a1"}]},
+        ]
+    },
 }  # fmt: skip

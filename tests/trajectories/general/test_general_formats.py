@@ -16,6 +16,7 @@ from workers.schema import Trajectory
 EXPECTED = {
     "tree-of-thoughts": ["ua", "ua"], "action-steps": ["uaa"], "react-text": ["uaa"], "recorded-turns": ["uaa"],
     "prompt-answer": ["suaua"], "turns": ["uaua"], "cassette": ["ua"], "ui-stream": ["aa"],
+    "langgraph-stream": ["ua"],
 }  # fmt: skip
 
 
@@ -138,6 +139,13 @@ def test_answers_in_titles_and_to_prompts_elsewhere() -> None:
     assert (sources(found), found.task.id, found.agent) == ("a", "s7", "small")
 
 
+def test_an_answer_next_to_what_it_is_evaluated_by_is_the_systems() -> None:
+    row = {"question": "Where is Ulm?", "answer": "On the Danube."}
+    found = only(row | {"contexts": ["Ulm is a town."], "ground_truth": "At the river Danube."})
+    assert (found.steps[1].text, found.task.reference) == ("On the Danube.", "At the river Danube.")
+    assert detected(row) is None  # it may be the right answer
+
+
 def test_samples_with_their_own_outcomes() -> None:
     found = read_document({"id": "p1", "instruction": "Fix it.", "diffs": ["@@ a", "@@ b"],
                            "eval_outcomes": [{"is_success": True}, {"is_success": False}]}).trajectories  # fmt: skip
@@ -213,3 +221,25 @@ def test_recorded_objects_of_an_sdk_are_read() -> None:
 
 def test_react_text_with_an_answer_next_to_it_is_a_prompt() -> None:
     assert detected({"prompt": REACT, "output": "Finish[Danube]"}) == "prompt-answer"
+
+
+def test_a_stream_of_langgraph_is_one_run_of_last_messages() -> None:
+    events = DOCUMENTS["langgraph-stream"]["langgraph_stream"]
+    raw = "".join(f"event: {event['event']}\ndata: {json.dumps(event['data'])}\n\n" for event in events)
+    (found,) = ReadLog(raw.encode()).trajectories
+    assert ([step.text for step in found.steps], found.id) == (
+        ["Good morning to you.", "Good day to you too."],
+        "r7",
+    )
+
+
+def test_recorded_answers_of_a_client_are_read_without_their_requests() -> None:
+    answer = {"candidates": [{"content": {"role": "model", "parts": [{"text": "It is "}]}, "index": 0}]}
+    rest = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Paris."}]}, "index": 0}]}
+    rows = [
+        {"method": "generateContent", "response": answer},
+        {"method": "generateContentStream", "response": [answer, rest]},
+    ]
+    read = ReadLog("\n".join(map(json.dumps, rows)).encode())
+    assert [each.steps[0].text for each in read.trajectories] == ["It is ", "It is Paris."]
+    assert read.errors == []

@@ -32,7 +32,14 @@ def sniff(document: Any) -> bool:
     asked, answered = _request(document)[0], _response(document)[0]
     if "custom_id" in document:
         return bool(asked or answered) or any(key in document for key in ("response", "result", "error"))
+    if "method" in document and not asked:  # recorded answers of a client (Gemini CLI)
+        return bool(answered)
     return bool(asked) and bool(answered or document.get("response"))
+
+
+def has_answer(call: Any) -> bool:
+    """Whether it has the answer of a model, not only a request that looks like one."""
+    return sniff(call) and bool(_response(call)[0])
 
 
 Gathered = event_log(key=lambda call: text_at(call, "custom_id") or ALONE)
@@ -93,6 +100,8 @@ def _response(record: dict[str, Any]) -> tuple[Any, str]:
         found, at = _unwrapped(value, is_response)
         if found:
             return found, f"/{key}{at}"
+        if isinstance(value, list) and (found := streamed_answer(_without_envelopes(value))):
+            return found, f"/{key}"
         for name in ("body_raw", "body"):
             streamed = value.get(name) if isinstance(value, dict) else value if name == "body" else None
             if found := streamed_answer(_without_envelopes(streamed)):

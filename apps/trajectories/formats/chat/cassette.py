@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from apps.trajectories.formats.chat import call_log
-from apps.trajectories.formats.placed import objects
+from apps.trajectories.formats.placed import object_at, objects
 from apps.trajectories.formats.text_kind import TextKind
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory
@@ -22,8 +22,12 @@ from workers.schema.decode import require_object
 
 SIGN = "a file that begins with `interactions:`, or an object with `interactions` of a `request` and a `response`"
 READ = call_log.READ
-LEFT_OUT = {"/*/response/body": "the text of an answer, which is read put together"}
-PLACES = {"/request": "/interactions/*", "/response": "/interactions/*"}
+_TEXT, _HEADERS = "the text of a call, of which the fields are read", "headers of HTTP, which may hold keys"
+LEFT_OUT = {
+    f"/{side}/body/{name}": _TEXT for side in ("request", "response") for name in ("string", "base64_string")
+}
+LEFT_OUT |= {f"/{side}/headers": _HEADERS for side in ("request", "response")}
+PLACES = {"/request": "/interactions/*/request", "/response": "/interactions/*/response"}
 _NOT_KEPT = ("headers", "cookies", "body", "parsed_body", "content")
 _BEGIN = "interactions:"
 _DEEPEST, _MOST_BODY = 64, 64 * 2**20
@@ -39,9 +43,9 @@ def split(document: Any) -> Iterator[tuple[str, Any]]:
     """Raises InvalidRecord where no call is one of a model API."""
     calls = objects(require_object(document).get("interactions"))
     found = [
-        (f"/interactions/{index}", call)
+        (f"/interactions/{index}", given)
         for index, given in enumerate(calls)
-        if call_log.sniff(call := _call(given))
+        if call_log.has_answer(_call(given))
     ]
     if not found:
         raise InvalidRecord(
@@ -52,14 +56,14 @@ def split(document: Any) -> Iterator[tuple[str, Any]]:
 
 
 def read(document: Any) -> Trajectory:
-    return call_log.read(require_object(document))
+    return call_log.read(_call(require_object(document)))
 
 
 def _call(given: dict[str, Any]) -> dict[str, Any]:
     """A call without its headers, which may hold keys."""
     found = {key: value for key, value in given.items() if key not in ("request", "response")}
     for side in ("request", "response"):
-        holder = given[side] if isinstance(given[side], dict) else {}
+        holder = object_at(given, side)
         body = holder.get("parsed_body", holder.get("body", holder.get("content")))
         about = {key: value for key, value in holder.items() if key not in _NOT_KEPT}
         found[side] = about | {"body": _text(body)}

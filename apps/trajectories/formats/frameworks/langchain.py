@@ -7,6 +7,8 @@ several snapshots of one thread the one with the most messages is read.
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from apps.trajectories.formats.event_log import ALONE, event_log
 from apps.trajectories.formats.placed import MessageReader, Placed, object_at, placed, storable, text_at
 from apps.trajectories.formats.stated import stated_success, stated_task_id
@@ -81,6 +83,16 @@ def read(document: Any) -> Trajectory:
     if not messages:
         raise InvalidRecord("has no messages of LangChain; send the state with its `messages`.")
     return _build(messages, state)
+
+
+def state_messages(value: Any, pointer: str) -> list[Placed]:
+    """The messages that a state of LangGraph holds; empty for none."""
+    return _messages(value, pointer)[0]
+
+
+def read_messages(messages: list[Placed], identity: str) -> Trajectory:
+    """A run of which only the messages are known. identity: its id; empty for none. Raises InvalidRecord."""
+    return replace(_build(messages, {}), id=identity or None)
 
 
 def _build(messages: list[Placed], state: dict[str, Any]) -> Trajectory:

@@ -53,6 +53,8 @@ _TESTED = (
     "patch",
 )  # answers, where it is said if they are right
 _BY_AGENT = ("result",)  # answers, where an agent is named
+# What stands next to the `answer` of a system that is evaluated (Ragas, Prompt flow).
+_EVALUATED = ("ground_truth", "ground_truths", "contexts", "retrieved_contexts", "documents")
 _AGENTS = ("agent_name", "agent")
 _ALONE = ("model_output", "model_response", "model_answer")  # answers, also to prompts that only have an id
 _IDS = ("session_id", "question_id", "prompt_id", "task_id", "uid")
@@ -100,13 +102,23 @@ def _id_name(row: dict[str, Any]) -> str:
 def answer_name(row: dict[str, Any]) -> str:
     """The column of what the model answered; empty where there is none."""
     found = first_name(row, _ANSWERS)
-    if not found and any(isinstance(row.get(key), bool) for key in SUCCESS_KEYS):
+    if not found and _has_outcome(row):
         found = first_name(row, _TESTED)
+    if not found and any(row.get(key) for key in _EVALUATED):
+        found = first_name(row, ("answer",))
     if not found and first_name(row, _AGENTS):
         found = first_name(row, _BY_AGENT)
     if not found and isinstance(row.get("plan"), list) and row["plan"]:
         found = "plan"
     return found
+
+
+def _has_outcome(row: dict[str, Any]) -> bool:
+    return any(
+        isinstance(value, bool)
+        for key, value in row.items()
+        if key in SUCCESS_KEYS or key.endswith("_success")
+    )
 
 
 def read(document: Any) -> Trajectory:

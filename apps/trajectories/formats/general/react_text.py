@@ -25,8 +25,8 @@ SIGN = "an object with a text such as `traj` or `prompt` that has `Thought:`, `A
 _TEXTS = ("traj", "trajectory", "scratchpad", "log", "transcript", "prompt", "text", "history")
 _QUESTIONS = ("question", "query", "task", "goal", "instruction")
 _MARK = TextPattern(r"(?m)^[ \t]*(ActionPath|Thought|Action|Act|Observation|Obs)(?: (\d{1,4}))?[ \t]*:[ \t]*")
-READ = ("/correct", "/em", "/success", "/reward", "/id")
 LEFT_OUT = {"/traj_by_line": "the lines of `traj` once more"}
+READ = ("/correct", "/em", "/success", "/reward", "/id", *(f"/{name}" for name in _TEXTS))
 
 
 class _Section(NamedTuple):
