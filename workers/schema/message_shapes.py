@@ -88,7 +88,7 @@ def is_of_framework(message: Any) -> bool:
     """Whether a message is one of an agent framework, whose files are formats of their own."""
     if not isinstance(message, dict) or "role" in message:
         return False
-    is_langchain = message.get("type") in _LANGCHAIN or (
+    is_langchain = str(message.get("type")) in _LANGCHAIN or (
         message.get("lc") is not None and "kwargs" in message
     )
     return is_langchain or framework_messages(message) is not None

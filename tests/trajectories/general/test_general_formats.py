@@ -243,3 +243,9 @@ def test_recorded_answers_of_a_client_are_read_without_their_requests() -> None:
     read = ReadLog("\n".join(map(json.dumps, rows)).encode())
     assert [each.steps[0].text for each in read.trajectories] == ["It is ", "It is Paris."]
     assert read.errors == []
+
+
+def test_a_type_that_is_no_text_is_refused_in_words() -> None:
+    for kind in ({}, [], 7):
+        read = read_document({"messages": [{"type": kind, "content": "Hello there."}]})
+        assert read.trajectories == [] and len(read.errors) == 1

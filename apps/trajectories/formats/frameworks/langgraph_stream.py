@@ -40,7 +40,7 @@ def read(document: Any) -> Trajectory:
                 if is_message(message):
                     sent[str(message.get("id"))] = (f"{at}/{place}", message)
     found = max(states, key=len)
-    known = {message.get("id") for _, message in found if isinstance(message, dict)}
+    known = {str(message.get("id")) for _, message in found if isinstance(message, dict)}
     found = [*found, *(message for identity, message in sent.items() if identity not in known)]
     if not found:
         raise InvalidRecord("no event of the stream holds a message.", pointer=f"/{_FIELD}")
