@@ -42,6 +42,7 @@ FOLDERS = {
     ),
     **dict.fromkeys(
         (
+            "hindsight",
             "judges",
             "lineage",
             "llm",

@@ -34,6 +34,7 @@ ORDER = (
     "bulk",
     "questions",
     "subgoals",
+    "hindsight",
     "active_learning",
     "monitoring",
     "retraining",

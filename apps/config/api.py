@@ -25,6 +25,7 @@ from apps.connectors.api import router as connectors
 from apps.core.http.api import install_problem_handlers
 from apps.core.http.query_parameters import refuse_unknown_parameters
 from apps.datasets.api import router as datasets
+from apps.hindsight.api import router as hindsight_tasks
 from apps.inbox.api import router as inbox
 from apps.judges.api import router as judges
 from apps.lifecycle.api import router as lifecycle
@@ -119,6 +120,7 @@ for tag, router in (
     ("reward programs", reward_programs),
     ("reward studies", reward_studies),
     ("subgoals", subgoals),
+    ("hindsight tasks", hindsight_tasks),
 ):
     api.add_router("", router, tags=[tag])
 

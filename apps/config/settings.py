@@ -97,6 +97,7 @@ INSTALLED_APPS = [
     "apps.bulk",
     "apps.questions",
     "apps.subgoals",
+    "apps.hindsight",
     "apps.active_learning",
     "apps.monitoring",
     "apps.retraining",

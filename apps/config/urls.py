@@ -47,6 +47,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<slug:slug>/endpoints/", include("apps.rewards.urls")),
     path("p/<slug:slug>/reward-programs/", include("apps.reward_programs.urls")),
     path("p/<slug:slug>/subgoals/", include("apps.subgoals.urls")),
+    path("p/<slug:slug>/hindsight/", include("apps.hindsight.urls")),
     path("p/<slug:slug>/reward-studies/", include("apps.reward_studies.urls")),
     path("p/<slug:slug>/connectors/", include("apps.connectors.urls")),
     path("p/<slug:slug>/bulk/", include("apps.bulk.urls")),

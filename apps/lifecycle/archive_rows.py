@@ -1,6 +1,6 @@
 """What an archive of a project has besides trajectories and feedback: items that wait for annotations, comments on the
-pages of trajectories, their tags, subgoals of tasks, reward programs, and views. Trajectories are named by their
-content and its rank among equal ones.
+pages of trajectories, their tags and hindsight tasks, subgoals of tasks, reward programs, and views. Trajectories are
+named by their content and its rank among equal ones.
 """
 
 import json
@@ -18,6 +18,8 @@ from django.utils import timezone
 from apps.accounts.models import Project, User
 from apps.annotation.models import Annotation, Item, ItemTrajectory
 from apps.core.errors import DomainError
+from apps.hindsight.models import HindsightTask
+from apps.hindsight.services import checked_task_text
 from apps.reward_programs.models import RewardProgramVersion
 from apps.subgoals.models import TaskSubgoals
 from apps.subgoals.services import checked_subgoals
@@ -164,6 +166,45 @@ def read_subgoals(project: Project, lines: Iterable[bytes], owner: User) -> int:
             if row["task"] in tasks
         ]
         created += len(TaskSubgoals.objects.bulk_create(lists))
+    return created
+
+
+def hindsight_lines(project: Project) -> Iterator[bytes]:
+    rows = HindsightTask.objects.filter(project=project).order_by("pk")
+    for tasks in _chunks(rows.iterator(CHUNK)):
+        names = _trajectory_names(project, [own.trajectory_id for own in tasks])
+        for own in tasks:
+            yield _line(
+                {
+                    "trajectory": names[own.trajectory_id],
+                    "text": own.text,
+                    "evidence": own.evidence,
+                    "accepted_text": own.accepted_text,
+                    "state": own.state,
+                }
+            )
+
+
+def read_hindsight_tasks(project: Project, lines: Iterable[bytes], owner: User) -> int:
+    """As they were decided: accepted ones are in the metadata of their trajectories, which have come already."""
+    created = 0
+    for rows in _chunks(map(json.loads, lines)):
+        found = _by_name(project, [tuple(row["trajectory"]) for row in rows])
+        tasks = [
+            HindsightTask(
+                project=project,
+                trajectory=found[tuple(row["trajectory"])],
+                text=checked_task_text(row["text"]),
+                evidence=[int(step) for step in row["evidence"]],
+                accepted_text=str(row["accepted_text"]),
+                state=HindsightTask.State(row["state"]),
+                decided_at=None if row["state"] == HindsightTask.State.PROPOSED else timezone.now(),
+                decided_by=None if row["state"] == HindsightTask.State.PROPOSED else owner,
+            )
+            for row in rows
+            if tuple(row["trajectory"]) in found
+        ]
+        created += len(HindsightTask.objects.bulk_create(tasks))
     return created
 
 

@@ -8,7 +8,7 @@
     endpoints.json       name and active spec             views.json        filter by name
     items.jsonl          items without an annotation      comments.jsonl    on pages of trajectories
     tags.jsonl           of trajectories                  subgoals.jsonl    lists of tasks
-    reward_programs.json code of each version
+    reward_programs.json code of each version         hindsight_tasks.jsonl  of trajectories
 
 People are names of annotators only; members, keys, secrets, connectors, sampled requests, training runs and the audit
 trail belong to an installation and are left out.
@@ -38,8 +38,10 @@ from apps.core.storage.storage_names import storage_name
 from apps.datasets.models import DatasetVersion
 from apps.lifecycle.archive_rows import (
     comment_lines,
+    hindsight_lines,
     item_lines,
     read_comments,
+    read_hindsight_tasks,
     read_items,
     read_reward_programs,
     read_subgoals,
@@ -93,6 +95,8 @@ def write_project(project: Project, file: IO[bytes], check: Check = lambda: None
         counts["comments"] = _write_lines(archive, "comments.jsonl", comment_lines(project), check)
         counts["tags"] = _write_lines(archive, "tags.jsonl", tag_lines(project), check)
         counts["subgoals"] = _write_lines(archive, "subgoals.jsonl", subgoal_lines(project), check)
+        lines = hindsight_lines(project)
+        counts["hindsight_tasks"] = _write_lines(archive, "hindsight_tasks.jsonl", lines, check)
         documents = {
             "views": view_queries(project),
             "rubrics": [_rubric_values(rubric) for rubric in newest_rubrics(project).order_by("pk")],
@@ -193,6 +197,9 @@ def _read_archive(
     counts["comments"] = read_comments(project, _lines(archive, "comments.jsonl"))
     counts["tags"] = read_tags(project, _lines(archive, "tags.jsonl"))
     counts["subgoals"] = read_subgoals(project, _lines(archive, "subgoals.jsonl"), owner)
+    if "hindsight_tasks.jsonl" in archive.NameToInfo:
+        texts = _lines(archive, "hindsight_tasks.jsonl")
+        counts["hindsight_tasks"] = read_hindsight_tasks(project, texts, owner)
     if "reward_programs.json" in archive.NameToInfo:
         counts["reward_programs"] = read_reward_programs(
             project, _json(archive, "reward_programs.json"), owner

@@ -64,6 +64,7 @@ class SpendingPurpose(models.TextChoices):
     QUESTIONS = "questions", "Questions about trajectories"
     PROGRAMS = "programs", "Drafts of reward programs"
     SUBGOALS = "subgoals", "Proposals of subgoals"
+    HINDSIGHT = "hindsight", "Proposals of hindsight tasks"
 
 
 class Spending(models.Model):

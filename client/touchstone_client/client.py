@@ -13,6 +13,7 @@ from touchstone_client.resources.connectors import Connectors
 from touchstone_client.resources.datasets import Datasets
 from touchstone_client.resources.endpoints import Endpoints
 from touchstone_client.resources.feedback import Feedback
+from touchstone_client.resources.hindsight_tasks import HindsightTasks
 from touchstone_client.resources.items import Items
 from touchstone_client.resources.judges import JudgeRuns, Judges
 from touchstone_client.resources.lifecycle import ProjectExports, Retention
@@ -53,6 +54,7 @@ class ProjectCalls(Generic[DriverT]):
         self.endpoints = Endpoints(project, driver)
         self.exports = ProjectExports(project, driver)
         self.feedback = Feedback(project, driver)
+        self.hindsight_tasks = HindsightTasks(project, driver)
         self.inductions = Inductions(project, driver)
         self.invitations = Invitations(project, driver)
         self.items = Items(project, driver)

@@ -58,6 +58,8 @@ BODIES: dict[str, Any] = {
     "reward-programs/<int:pk>/dry-runs": {"sample": 1},
     "subgoals/<int:pk>": {"subgoals": [{"goal": "opened", "expression": "opened the map"}]},
     "subgoal-proposals": {"llm_connection": "judge"},
+    "hindsight-tasks/<int:pk>": {"task": "Open the map."},
+    "hindsight-proposals": {"llm_connection": "judge"},
     "questions": {"text": "Why?", "llm_connection": "judge"},
     "questions/<int:pk>/tag": {"category": 0},
     "bulk-jobs": {"work": "score", "model": "MODEL"},

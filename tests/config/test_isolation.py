@@ -48,6 +48,8 @@ TEXTS: list[tuple[str, str]] = [
     ("reward_programs.RewardProgramJob", "error"),
     ("reward_studies.RewardStudy", "error"),
     ("subgoals.SubgoalProposal", "error"),
+    ("hindsight.HindsightProposal", "error"),
+    ("hindsight.HindsightTask", "text"),
     ("connectors.Connector", "address"),
     ("connectors.ConnectorRun", "error"),
     ("accounts.Invitation", "email"),

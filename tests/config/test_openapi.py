@@ -268,6 +268,8 @@ def names_in(world: World) -> dict[str, dict[str, str]]:
             "reward-studies",
             "subgoals",
             "subgoal-proposals",
+            "hindsight-tasks",
+            "hindsight-proposals",
             "samples",
             "alerts",
             "webhooks",

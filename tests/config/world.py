@@ -17,6 +17,7 @@ from apps.bulk.models import BulkJob
 from apps.connectors.models import Connector, ConnectorRun
 from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import Export, TrajectoryDeletion
+from apps.hindsight.models import HindsightProposal, HindsightTask
 from apps.inbox.models import Notification, NotificationEvent
 from apps.judges.models import Judge, JudgeRun
 from apps.lifecycle.models import ProjectExport
@@ -156,6 +157,10 @@ def make_world(slug: str) -> World:
     subgoal_proposal = SubgoalProposal.objects.create(
         project=project, state=JobState.FAILED, error="It could not be done."
     )
+    hindsight_task = HindsightTask.objects.create(project=project, trajectory=first, text="Open the map.")
+    hindsight_proposal = HindsightProposal.objects.create(
+        project=project, state=JobState.FAILED, error="It could not be done."
+    )
     reward_study = RewardStudy.objects.create(
         project=project,
         kind="analysis",
@@ -227,6 +232,10 @@ def make_world(slug: str) -> World:
             "subgoals": subgoal_list.pk,
             "subgoal-proposals": subgoal_proposal.pk,
             "proposals": subgoal_proposal.pk,
+            "hindsight": hindsight_task.pk,
+            "hindsight-tasks": hindsight_task.pk,
+            "hindsight-proposals": hindsight_proposal.pk,
+            "proposed": hindsight_proposal.pk,
             "reward-program-jobs": program_job.pk,
             "jobs": program_job.pk,
             "reward-studies": reward_study.pk,

@@ -23,6 +23,7 @@ from apps.core.storage.artifacts import is_stored
 from apps.datasets.erasure import erase_judgements
 from apps.datasets.models import DatasetVersion, Export
 from apps.datasets.selectors import read_dataset_records
+from apps.hindsight.models import HindsightTask
 from apps.lifecycle import archive_jobs, project_archive, retention, services
 from apps.lifecycle.archive_jobs import (
     build_project_export,
@@ -258,6 +259,13 @@ def add_waiting(project: Project) -> Item:
     Trajectory.objects.filter(pk=trajectory.pk).update(tags=["slow", "to do"])
     goals = [{"goal": "found the order", "expression": "order", "weight": 1.0}]
     TaskSubgoals.objects.create(project=project, task=trajectory.task, subgoals=goals, state="accepted")
+    HindsightTask.objects.create(
+        project=project,
+        trajectory=trajectory,
+        text="Look up an order of ann's.",
+        accepted_text="Look up an order.",
+        evidence=[1],
+    )
     author = User.objects.get(email="owner@example.org")
     for note in ("1", "2"):
         code = f"def reward(trajectory):\n    return {note}.0\n"
@@ -324,6 +332,11 @@ def test_an_archive_becomes_the_same_project_elsewhere(project: Project, owner: 
     columns = ("task__external_id", "state", "subgoals")
     assert (
         moved.task_subgoals.values_list(*columns).get() == project.task_subgoals.values_list(*columns).get()
+    )
+    columns = ("trajectory__content_hash", "state", "text", "accepted_text", "evidence")
+    assert (
+        moved.hindsight_tasks.values_list(*columns).get()
+        == project.hindsight_tasks.values_list(*columns).get()
     )
     program = moved.reward_programs.get()
     original = project.reward_programs.get(version=2)

@@ -157,16 +157,12 @@ def _negated(record: FeedbackRecord, dice: random.Random, share: float) -> Feedb
 
 def hindsight_records(records: Iterable[FeedbackRecord], count: int, *, seed: int = 0) -> list[OutcomeRecord]:
     """Outcomes by other goals than the one that was asked for (Andrychowicz et al. 2017, arXiv 1707.01495): of each
-    trajectory with an outcome, up to `count` of the goals that it `reached` as successes, and as many that only others
-    reached as failures. Its `metadata` names them: a text, a list of texts, or numbers.
+    trajectory, up to `count` of the goals that it `reached` as successes, and as many that only others reached as
+    failures. Its `metadata` names them: a text, a list of texts, or numbers.
     """
     if count == 0:
         return []
-    runs = {
-        record.trajectory.content_hash: record.trajectory
-        for record in records
-        if isinstance(record, OutcomeRecord)
-    }
+    runs = {run.content_hash: run for record in records for run in record_trajectories(record)}
     reached = {name: _reached(run) for name, run in runs.items()}
     every = sorted({goal for goals in reached.values() for goal in goals})
     found = []
@@ -206,12 +202,29 @@ def mismatched_demonstrations(records: Iterable[FeedbackRecord]) -> list[Demonst
     return found
 
 
+def with_reached(metadata: Mapping[str, Any], goal: str) -> dict[str, Any]:
+    """Metadata in which a trajectory has reached a goal too."""
+    goals = _reached_values(metadata)
+    return {**metadata, REACHED: [*goals, *([] if goal in goals else [goal])]}
+
+
+def without_reached(metadata: Mapping[str, Any], goal: str) -> dict[str, Any]:
+    """Metadata in which it has not."""
+    goals = [each for each in _reached_values(metadata) if each != goal]
+    kept = {name: value for name, value in metadata.items() if name != REACHED}
+    return {**kept, REACHED: goals} if goals else kept
+
+
 def _reached(trajectory: Trajectory) -> list[str]:
-    value = trajectory.metadata.get(REACHED)
+    return [condition_text(each) for each in _reached_values(trajectory.metadata)]
+
+
+def _reached_values(metadata: Mapping[str, Any]) -> list[Any]:
+    value = metadata.get(REACHED)
     if value in (None, "", []):
         return []
     is_list = isinstance(value, list) and all(isinstance(each, str | list) for each in value)
-    return [condition_text(each) for each in (value if is_list else [value])]
+    return value if is_list else [value]
 
 
 def _criterion_texts(records: Iterable[FeedbackRecord]) -> dict[str, str]:

@@ -14,6 +14,9 @@ Kind = Literal[
     "pairwise", "ranking", "step", "rubric", "category", "comment", "rating", "demonstration", "outcome"
 ]  # fmt: skip
 
+# In the metadata of a trajectory that was made from a stored one: the content hash of that one, so that it is found.
+DERIVED_FROM = "derived_from"
+
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 

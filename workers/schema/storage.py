@@ -17,11 +17,19 @@ from msgspec.structs import replace
 
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert, parse_json, require_object
-from workers.schema.records import KIND_OF, RECORD_TYPES, FeedbackRecord, RankingRecord, Trajectory
+from workers.schema.records import (
+    DERIVED_FROM,
+    KIND_OF,
+    RECORD_TYPES,
+    FeedbackRecord,
+    RankingRecord,
+    Trajectory,
+)
 from workers.schema.speakers import with_speakers
 from workers.schema.spooled_trajectories import SpooledTrajectories, decode_trajectory
 
 _TRAJECTORY = '{"kind": "trajectory",'
+_DERIVED = f'"{DERIVED_FROM}": "'
 _SINGLE = ("a", "b", "trajectory")
 SPLITS = ("train", "validation", "test")
 
@@ -75,7 +83,8 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
 
 
 def holds_trajectory(path: Path, content_hash: str) -> bool:
-    """Whether a file that `write_records` made has the trajectory, by looking at how its lines begin."""
+    """Whether a file that `write_records` made has the trajectory, or one that was made from it (DERIVED_FROM), by
+    looking at its lines."""
     return holds_any_trajectory(path, {content_hash})
 
 
@@ -85,8 +94,20 @@ def holds_any_trajectory(path: Path, content_hashes: Collection[str]) -> bool:
     beginnings = {_beginning(content_hash) for content_hash in content_hashes}
     with closing(read_lines(path)) as lines:
         return any(
-            line[: line.find('"', before) + 1] in beginnings for line in lines if line.startswith(_TRAJECTORY)
+            line[: line.find('"', before) + 1] in beginnings
+            or any(content in content_hashes for content in _sources(line))
+            for line in lines
+            if line.startswith(_TRAJECTORY)
         )
+
+
+def _sources(line: str) -> Iterator[str]:
+    """What stands behind the key DERIVED_FROM; in a text of a JSON line its quotes would be escaped."""
+    at = line.find(_DERIVED)
+    while at >= 0:
+        start = at + len(_DERIVED)
+        yield line[start : start + 64]
+        at = line.find(_DERIVED, start)
 
 
 def read_records(path: Path) -> Iterator[FeedbackRecord]:

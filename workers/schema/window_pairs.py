@@ -11,7 +11,7 @@ from itertools import combinations, pairwise
 
 from msgspec.structs import replace
 
-from workers.schema.records import PreferenceRecord, Trajectory
+from workers.schema.records import DERIVED_FROM, PreferenceRecord, Trajectory
 
 MOST_WINDOWS = 64  # distinct ones of a task
 MOST_PAIRS = 50  # of a task
@@ -30,8 +30,16 @@ def window_trajectories(run: Trajectory, size: int) -> list[Trajectory]:
     """Without the outcome, which is not the window's."""
     places = windows_of(run, size)
     opening = run.steps[: places[0][0]] if places else ()
+    metadata = run.metadata | {DERIVED_FROM: run.content_hash}
     return [
-        replace(run, id=None, steps=(*opening, *run.steps[start:end]), reward=None, success=None)
+        replace(
+            run,
+            id=None,
+            steps=(*opening, *run.steps[start:end]),
+            reward=None,
+            success=None,
+            metadata=metadata,
+        )
         for start, end in places
     ]
 

@@ -35,6 +35,7 @@ NAV_GROUPS = (
             NavPage("Semantic search", "semantic_search:semantic-search"),
             NavPage("Clusters", "semantic_search:clustering-list"),
             NavPage("Questions", "questions:question-list"),
+            NavPage("Hindsight tasks", "hindsight:task-list"),
             NavPage("Bulk jobs", "bulk:bulk-job-list"),
             NavPage("Connectors", "connectors:connector-list"),
         ),

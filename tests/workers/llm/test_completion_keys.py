@@ -126,6 +126,7 @@ def test_prompts_that_were_used_never_change() -> None:
         "score.v1.txt": "42c469cb7d6845cf",
         "score.v2.txt": "efd1c1c4eb526529",
         "score_by_items.v1.txt": "b9891478f7f792a6",
+        "task_in_hindsight.v1.txt": "2eb1dc8800407f23",
         "verdict_pair.v1.txt": "56abf6112fbbd9b1",
         "verdict_run.v1.txt": "0f89dc8e40dfa1fc",
         "write_rubric.v1.txt": "056e16fa871e3239",

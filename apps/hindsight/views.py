@@ -1,0 +1,126 @@
+"""Pages of hindsight tasks: the texts, a proposal, and one text that a person edits, accepts or rejects."""
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.models import Project, Role
+from apps.core.errors import DomainError
+from apps.core.forms import add_domain_error
+from apps.core.http.job_pages import job_fragment
+from apps.core.jobs import job_queue
+from apps.hindsight import services
+from apps.hindsight.forms import HindsightProposalForm
+from apps.hindsight.models import HindsightTask
+from apps.hindsight.selectors import get_hindsight_proposal, get_hindsight_task
+from apps.hindsight.tables import HindsightTable
+from apps.llm.page_context import connection_context
+from apps.trajectories.models import Trajectory
+from workers.hindsight.relabelled import LONGEST_TASK
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def hindsight_list(request: ProjectRequest, project: Project) -> HttpResponseBase:
+    table = HindsightTable(request, HindsightTask.objects.filter(project=project), project=project)
+    return table.response("hindsight/task_list.html", {"project": project})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.RESEARCHER)
+def hindsight_propose(request: ProjectRequest, project: Project) -> HttpResponse:
+    form = HindsightProposalForm(request.POST or None, project=project)
+    if request.method == "POST" and form.is_valid():
+        try:
+            proposal = services.start_hindsight_proposal(
+                project=project,
+                llm_connection=form.cleaned_data["llm_connection"],
+                options=form.options(),
+                by=request.user,
+            )
+            return redirect("hindsight:proposal-detail", project.slug, proposal.pk)
+        except DomainError as error:
+            add_domain_error(form, error)
+    context = {"project": project, "form": form} | connection_context(request, project)
+    return render(request, "hindsight/proposal_create.html", context, status=422 if form.errors else 200)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def hindsight_proposal(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    proposal = get_hindsight_proposal(project, pk)
+    problems = proposal.result.get("problems", {})
+    without = Trajectory.objects.filter(project=project, pk__in=problems).select_related("task")
+    context = {
+        "project": project,
+        "job": proposal,
+        "proposed": proposal.hindsight_tasks.select_related("trajectory__task").order_by("pk"),
+        "problems": [(each, problems[str(each.pk)]) for each in without.order_by("-pk")],
+    }
+    return render(request, "hindsight/proposal_detail.html", context)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def hindsight_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """The fragment that polls until the proposal ends; the whole page is reloaded then."""
+    proposal = get_hindsight_proposal(project, pk)
+    return job_fragment(
+        request,
+        "hindsight/_proposal_status.html",
+        {"project": project, "job": proposal},
+        is_finished=proposal.is_finished,
+    )
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def hindsight_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    job_queue.request_cancel(get_hindsight_proposal(project, pk))
+    return redirect("hindsight:proposal-detail", project.slug, pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.RESEARCHER)
+def hindsight_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """POST saves what was typed, and with `accept` accepts it."""
+    own = get_hindsight_task(project, pk)
+    text, error = own.text, None
+    if request.method == "POST":
+        text = request.POST.get("text", "").replace("\r\n", "\n").strip()
+        try:
+            if text != own.text or own.state != HindsightTask.State.PROPOSED:
+                own = services.edit_hindsight_task(own=own, text=text, by=request.user)
+            if "accept" in request.POST:
+                services.accept_hindsight_task(own=own, by=request.user)
+            messages.success(request, "The task was accepted." if "accept" in request.POST else "Saved.")
+            return redirect("hindsight:task-detail", project.slug, pk)
+        except DomainError as found:
+            error = found
+    context = {
+        "project": project,
+        "own": own,
+        "text": text,
+        "longest": LONGEST_TASK,
+        "error": error,
+    }
+    return render(request, "hindsight/task_detail.html", context, status=422 if error else 200)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def hindsight_decide(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """`accept` or `reject` the text as it is stored."""
+    own = get_hindsight_task(project, pk)
+    try:
+        if "accept" in request.POST:
+            services.accept_hindsight_task(own=own, by=request.user)
+            messages.success(request, "The task was accepted.")
+        elif "reject" in request.POST:
+            services.reject_hindsight_task(own=own, by=request.user)
+            messages.success(request, "The task was rejected.")
+    except DomainError as error:
+        messages.error(request, error.message)
+    return redirect("hindsight:task-detail", project.slug, pk)
