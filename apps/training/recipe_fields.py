@@ -11,7 +11,16 @@ from workers.schema.recipe_help import PURPOSES, REASONS
 GROUPS: dict[str, tuple[str, ...]] = {
     "Objective and feedback": (
         *("objective", "criterion", "joint_weights", "criteria_weights", "conditioned", "hindsight"),
-        *("td_lambda", "discount", "expectile", "regulariser", "alternatives", "action_numbers", "stages"),
+        *(
+            "td_lambda",
+            "discount",
+            "expectile",
+            "mixture",
+            "regulariser",
+            "alternatives",
+            "action_numbers",
+            "stages",
+        ),
         *("annotators", "ties", "correction_weight"),
         *("margins", "strength_weights", "label_smoothing", "length_control", "centring", "beta"),
     ),

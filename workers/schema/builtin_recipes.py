@@ -32,7 +32,7 @@ FEEDBACK_KEYS = (
         "negate",
         "hindsight",
     ),
-    *("discount", "expectile", "regulariser", "alternatives", "stages"),
+    *("discount", "expectile", "mixture", "regulariser", "alternatives", "stages"),
     *("generators", "factors", "factor_margin", "generated_per_trajectory", "generated_weight"),
     "correction_weight",
 )

@@ -16,6 +16,7 @@ from workers.schema.recipe_values import (
     CONVEX,
     FROM_DEMONSTRATIONS,
     GENERATIVE,
+    GOAL_SCORES,
     IMPLICIT,
     INVERSE,
     OBJECTIVES,
@@ -28,6 +29,7 @@ __all__ = [
     "FROM_DEMONSTRATIONS",
     "FULL_FINE_TUNING",
     "GENERATIVE",
+    "GOAL_SCORES",
     "IMPLICIT",
     "INVERSE",
     "OBJECTIVES",
@@ -62,6 +64,8 @@ FITTING: dict[str, dict[str, dict[str, Any]]] = {
         "progress": {"aggregation": "sum"},
         # The reward of a trajectory is the sum of what its steps earn, as in the process they are taken from.
         INVERSE: {"aggregation": "sum", "ensemble": 1},
+        # It reads goals, most of them those that were reached without being asked for.
+        GOAL_SCORES: {"conditioned": ("goal",), "hindsight": 2, "discount": 0.95, "expectile": 0.9},
         # Of trajectories of any length.
         "imitation": {"aggregation": "mean"},
         # It answers at its end, and there is one of it.

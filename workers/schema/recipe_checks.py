@@ -5,6 +5,7 @@ from workers.schema.recipe_values import (
     CONVEX,
     FROM_DEMONSTRATIONS,
     GENERATIVE,
+    GOAL_SCORES,
     IMPLICIT,
     INVERSE,
     OBJECTIVES,
@@ -51,6 +52,8 @@ def check_recipe(recipe: Recipe) -> None:
         _check_demonstrations(recipe)
     if recipe.objective == INVERSE:
         _check_inverse(recipe)
+    if recipe.objective == GOAL_SCORES:
+        _check_goal_scores(recipe)
     if recipe.backbone in CONVEX and (recipe.heads_only or recipe.unfrozen):
         key = "unfrozen" if recipe.unfrozen else "heads_only"
         raise RewardError(
@@ -294,6 +297,28 @@ def _check_inverse(recipe: Recipe) -> None:
             f"the loss of the objective {INVERSE!r} is not convex, so that heads cannot be drawn around its minimum; "
             "leave `ensemble` out, or use another backbone than 'linear' and 'hybrid'.",
             pointer="/ensemble",
+        )
+
+
+def _check_goal_scores(recipe: Recipe) -> None:
+    """Raises RewardError where it reads no goals, or is fitted otherwise than by steps of a network."""
+    if "goal" not in recipe.conditioned:
+        raise RewardError(
+            f"the objective {GOAL_SCORES!r} learns which steps lead to a goal, so that it has to read one; set "
+            "conditioned = ['goal'], and state the goals in the metadata.",
+            pointer="/conditioned",
+        )
+    if recipe.aggregation != "value":
+        raise RewardError(
+            f"the objective {GOAL_SCORES!r} learns a score after each step, so aggregation = {recipe.aggregation!r} "
+            "means nothing to it; use 'value'.",
+            pointer="/aggregation",
+        )
+    if recipe.backbone in CONVEX or recipe.search:
+        raise RewardError(
+            f"the objective {GOAL_SCORES!r} learns each score from the next one, which no convex fit does; use the "
+            "backbone 'features', 'step-encoder' or 'decoder', and no search.",
+            pointer="/search" if recipe.search else "/backbone",
         )
 
 

@@ -53,9 +53,11 @@ PURPOSES: dict[str, str] = {
     "from as successes, and as many that only others reached as failures",
     "td_lambda": "of 'td': what a value is learnt from: 1 is the return alone, 0 the next value alone; linear models "
     "have 1",
-    "discount": "of 'td' and 'inverse_q': what a reward one step later is multiplied by; below 1, sooner is better",
-    "expectile": "of 'td': 0.5 learns what the agents reach on average, towards 1 what the best of their continuations "
-    "reach",
+    "discount": "of 'td', 'inverse_q' and 'smore': what a reward one step later is multiplied by; below 1, sooner is "
+    "better",
+    "expectile": "of 'td' and 'smore': 0.5 learns what the agents reach on average, towards 1 what the best of their "
+    "continuations reach",
+    "mixture": "of 'smore': how much reaching goals counts against scores that agree from step to step (beta)",
     "regulariser": "of 'inverse_q': how far rewards may be from 0 (alpha of the chi-squared divergence); small "
     "values keep them small",
     "alternatives": "of 'inverse_q': with how many other possible steps each step of a demonstration is compared, at "
@@ -166,6 +168,7 @@ REASONS: dict[str, str] = {
     "td_lambda": "nearly the return, with less of its noise; lower values ranked credit worse in the sample world",
     "discount": "a trajectory is worth what it reaches, however long it takes",
     "expectile": "the mean is what step rewards are differences of",
+    "mixture": "both count the same",
     "regulariser": "as in the paper's code",
     "alternatives": "each is a trajectory to read; more tell more exactly what a step is better than",
     "action_numbers": "text has no numbers; a model of numbers has to be told",

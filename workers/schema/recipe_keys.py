@@ -9,6 +9,7 @@ from workers.schema.builtin_recipes import FEEDBACK_KEYS, SEARCH_CANDIDATES, can
 from workers.schema.recipe import (
     CONVEX,
     GENERATIVE,
+    GOAL_SCORES,
     IMPLICIT,
     INVERSE,
     SINGLE,
@@ -58,14 +59,15 @@ READERS = (
     ),
     KeyReader(
         ("discount",),
-        f"objective = 'td' or {INVERSE!r}, or 'joint' with a weight of td",
-        lambda recipe: recipe.learns_values or recipe.objective == INVERSE,
+        f"objective = 'td', {INVERSE!r} or {GOAL_SCORES!r}, or 'joint' with a weight of td",
+        lambda recipe: recipe.learns_values or recipe.objective in (INVERSE, GOAL_SCORES),
     ),
     KeyReader(
         ("expectile",),
-        "objective = 'td', or 'joint' with a weight of td",
-        lambda recipe: recipe.learns_values,
+        f"objective = 'td' or {GOAL_SCORES!r}, or 'joint' with a weight of td",
+        lambda recipe: recipe.learns_values or recipe.objective == GOAL_SCORES,
     ),
+    KeyReader(("mixture",), f"objective = {GOAL_SCORES!r}", _of_objectives(GOAL_SCORES)),
     KeyReader(("regulariser", "alternatives"), f"objective = {INVERSE!r}", _of_objectives(INVERSE)),
     KeyReader(("stages",), "objective = 'perceptual'", _of_objectives("perceptual")),
     KeyReader(
@@ -193,7 +195,9 @@ READERS = (
     KeyReader(
         ("hindsight",),
         "'goal' in `conditioned`, and an objective that learns from outcomes",
-        lambda recipe: "goal" in recipe.conditioned and recipe.objective in ("outcome", "progress", "joint"),
+        lambda recipe: (
+            "goal" in recipe.conditioned and recipe.objective in ("outcome", "progress", "joint", GOAL_SCORES)
+        ),
     ),
     KeyReader(
         ("negate",),

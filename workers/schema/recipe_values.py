@@ -11,17 +11,21 @@ from workers.schema.recipe_help import Channel, Generator, Searched
 
 Share = Annotated[float, Meta(ge=0, lt=1)]
 NonNegative = Annotated[float, Meta(ge=0, le=1000)]
-# Of kinds of their own, and no part of `joint`: a language model that writes, one that is read as a policy, and what
-# learns from demonstrations, whose step rewards have scales of their own.
-GENERATIVE, IMPLICIT, INVERSE = "generative", "implicit_process", "inverse_q"
+# Of kinds of their own, and no part of `joint`: a language model that writes, one that is read as a policy, scores of
+# steps for goals, and what learns from demonstrations, whose step rewards have scales of their own.
+GENERATIVE, IMPLICIT, INVERSE, GOAL_SCORES = "generative", "implicit_process", "inverse_q", "smore"
 FROM_DEMONSTRATIONS = (INVERSE, "imitation", "perceptual")
 # One file each; their names are enough here, where torch must not be loaded. `joint` has all of them.
 _PARTS = ("length_effect", "distributions")  # of objectives, in files next to them
 _FILES = (path.stem for path in (Path(__file__).parents[1] / "objectives").glob("[a-z]*.py"))
 SINGLE = tuple(
-    sorted(name for name in _FILES if name not in (GENERATIVE, IMPLICIT, *FROM_DEMONSTRATIONS, *_PARTS))
+    sorted(
+        name
+        for name in _FILES
+        if name not in (GENERATIVE, IMPLICIT, GOAL_SCORES, *FROM_DEMONSTRATIONS, *_PARTS)
+    )
 )
-OBJECTIVES = (*SINGLE, *FROM_DEMONSTRATIONS, GENERATIVE, IMPLICIT, "joint")
+OBJECTIVES = (*SINGLE, *FROM_DEMONSTRATIONS, GENERATIVE, IMPLICIT, GOAL_SCORES, "joint")
 Positive = Annotated[float, Meta(gt=0, le=1000)]
 CONVEX = ("linear", "hybrid")  # backbones that are fitted whole, with no weights to start from
 
@@ -39,6 +43,7 @@ class Recipe:
     td_lambda: Annotated[float, Meta(ge=0, le=1)] = 0.95
     discount: Annotated[float, Meta(gt=0, le=1)] = 1.0
     expectile: Annotated[float, Meta(gt=0, lt=1)] = 0.5
+    mixture: Annotated[float, Meta(gt=0, lt=1)] = 0.5
     regulariser: Positive = 0.5
     alternatives: Annotated[int, Meta(ge=1, le=256)] = 4
     action_numbers: Annotated[int, Meta(ge=0, le=10_000)] = 0
