@@ -12,6 +12,7 @@ Generator = Literal[
     "repeat",
     "wrong_argument",
     "wrong_tool",
+    "wrong_answer",
     "hard_negative",
     "attack",
 ]

@@ -8,7 +8,7 @@ of the training split only, and never measured on.
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -29,11 +29,13 @@ from workers.schema.recipe import Recipe
 from workers.schema.step_corrections import corrected_prefixes
 from workers.train.ranked_factors import ranked_pairs
 from workers.train.same_agent import same_agent_pairs
+from workers.train.wrong_answers import with_wrong_answer
 
+# Those that `hard_negative` tries.
 CORRUPTIONS = ("swap", "drop", "repeat", "wrong_argument", "wrong_tool")
 _TRIES = 8
 ScoreTrajectories = Callable[[Sequence[Trajectory]], list[float]]
-Corruption = Callable[[Trajectory, "_ObservedTools", random.Random], Trajectory | None]
+Corruption = Callable[[Trajectory, "_ObservedValues", random.Random], Trajectory | None]
 
 
 def generate(records: Sequence[FeedbackRecord], recipe: Recipe, *, seed: int) -> list[PreferenceRecord]:
@@ -54,7 +56,7 @@ def generate(records: Sequence[FeedbackRecord], recipe: Recipe, *, seed: int) ->
         elif name == "same_agent":
             pairs = same_agent_pairs(records, recipe, seed=seed)
             made += [synthetic_pair("same_agent", better, worse, recipe) for better, worse in pairs]
-        elif name in CORRUPTIONS:
+        elif name in CORRUPTION_FUNCTIONS:
             made += _corrupted(name, known, recipe, seed)
     return made
 
@@ -87,10 +89,12 @@ def good_trajectories(records: Sequence[FeedbackRecord]) -> list[Trajectory]:
     return _LabelledTrajectories(records).good
 
 
-class _ObservedTools:
-    """What agents called in these records: names, and by name and key the values they gave."""
+class _ObservedValues:
+    """Reference answers, and what agents called in these records: names, and by name and key the values they gave."""
 
-    def __init__(self, trajectories: Iterable[Trajectory]) -> None:
+    def __init__(self, trajectories: Collection[Trajectory]) -> None:
+        asked = (trajectory.task.reference for trajectory in trajectories)
+        self.references = [*dict.fromkeys(reference for reference in asked if reference)]
         names: dict[str, None] = {}
         values: dict[tuple[str, str], dict[Any, Any]] = defaultdict(dict)
         for call in (
@@ -128,7 +132,7 @@ class _LabelledTrajectories:
         for key, told in said.items():
             if not any(told):
                 self._bad[self._all[key].task.id].append(self._all[key])
-        self.tools = _ObservedTools(self._all.values())
+        self.tools = _ObservedValues(self._all.values())
 
     def bad_of(self, good: Trajectory) -> list[Trajectory]:
         return self._bad[good.task.id]
@@ -213,7 +217,7 @@ def synthetic_pair(name: str, good: Trajectory, bad: Trajectory, recipe: Recipe)
     )
 
 
-def _swap(good: Trajectory, tools: _ObservedTools, dice: random.Random) -> Trajectory | None:
+def _swap(good: Trajectory, tools: _ObservedValues, dice: random.Random) -> Trajectory | None:
     """Two neighbouring agent steps change places."""
     agent = good.agent_steps
     pairs = [(a, b) for a, b in pairwise(agent) if good.steps[a] != good.steps[b]]
@@ -225,7 +229,7 @@ def _swap(good: Trajectory, tools: _ObservedTools, dice: random.Random) -> Traje
     return _with(good, steps)
 
 
-def _drop(good: Trajectory, tools: _ObservedTools, dice: random.Random) -> Trajectory | None:
+def _drop(good: Trajectory, tools: _ObservedValues, dice: random.Random) -> Trajectory | None:
     """One agent step is not done; the last one is kept, so that there is still an end to look at."""
     agent = good.agent_steps
     if len(agent) < 2:
@@ -234,13 +238,13 @@ def _drop(good: Trajectory, tools: _ObservedTools, dice: random.Random) -> Traje
     return _with(good, [step for index, step in enumerate(good.steps) if index != place])
 
 
-def _repeat(good: Trajectory, tools: _ObservedTools, dice: random.Random) -> Trajectory | None:
+def _repeat(good: Trajectory, tools: _ObservedValues, dice: random.Random) -> Trajectory | None:
     """One agent step is done twice."""
     place = dice.choice(good.agent_steps)
     return _with(good, [*good.steps[: place + 1], *good.steps[place:]])
 
 
-def _wrong_argument(good: Trajectory, tools: _ObservedTools, dice: random.Random) -> Trajectory | None:
+def _wrong_argument(good: Trajectory, tools: _ObservedValues, dice: random.Random) -> Trajectory | None:
     """One argument of one call gets the value that another call of this tool had."""
 
     def change(call: ToolCall) -> ToolCall | None:
@@ -259,7 +263,7 @@ def _wrong_argument(good: Trajectory, tools: _ObservedTools, dice: random.Random
     return _with_call(good, change, dice)
 
 
-def _wrong_tool(good: Trajectory, tools: _ObservedTools, dice: random.Random) -> Trajectory | None:
+def _wrong_tool(good: Trajectory, tools: _ObservedValues, dice: random.Random) -> Trajectory | None:
     """One call is of another tool."""
 
     def change(call: ToolCall) -> ToolCall | None:
@@ -269,12 +273,18 @@ def _wrong_tool(good: Trajectory, tools: _ObservedTools, dice: random.Random) ->
     return _with_call(good, change, dice)
 
 
+def _wrong_answer(good: Trajectory, tools: _ObservedValues, dice: random.Random) -> Trajectory | None:
+    """The reference answer in the last message becomes another value."""
+    return with_wrong_answer(good, tools.references, dice)
+
+
 CORRUPTION_FUNCTIONS: dict[str, Corruption] = {
     "swap": _swap,
     "drop": _drop,
     "repeat": _repeat,
     "wrong_argument": _wrong_argument,
     "wrong_tool": _wrong_tool,
+    "wrong_answer": _wrong_answer,
 }
 
 

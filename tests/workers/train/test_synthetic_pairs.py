@@ -182,6 +182,6 @@ def test_a_run_says_what_it_made_and_measures_on_people_only(run_directory, tiny
 
 def test_what_a_tool_had_is_kept_once_whatever_its_type() -> None:
     values = [1, 1.0, "1", None, [1], [1], {"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 2}]
-    tools = synthetic_pairs._ObservedTools([run("t", *(called("find", order=value) for value in values))])
+    tools = synthetic_pairs._ObservedValues([run("t", *(called("find", order=value) for value in values))])
     assert tools.names == ["find"]
     assert tools.values == {("find", "order"): [1, "1", None, [1], {"a": 1, "b": 2}, {"a": 2}]}
