@@ -15,7 +15,8 @@ trained again with answers of the policy to new tasks:
 frozen       it is not trained again
 rejected     accepted answers as right ones, and those that the rule rejects as wrong ones, as the comparisons from an
              endpoint's verifier have them (docs/feedback-loop.md)
-perturbed    accepted answers as right ones, and as wrong ones the same with another value in place of the answer
+perturbed    accepted answers as right ones, and as wrong ones the same with another value in place of the answer, as
+             the generator `wrong_answer` makes them
 both         as `perturbed`, and as wrong ones those that a second rule rejects: that name several values, or none
 rule         no model: the policy is rewarded by the rule
 
@@ -43,6 +44,7 @@ from benchmarks.seed_intervals import described, mean_with_interval
 from workers.schema import OutcomeRecord, Task, Trajectory
 from workers.schema.conditions import conditioned_records
 from workers.schema.recipe import parse_recipe
+from workers.train.wrong_answers import with_wrong_answer
 
 SEEDS, ROUNDS, STEPS, BATCH = 5, 5, 25, 64
 OFFLINE, ONLINE, HELD_OUT = 400, 300, 500  # tasks
@@ -116,14 +118,6 @@ def answered(question: Question, action: int, dice: random.Random) -> Answer:
     return Answer(question, action, STYLES[style].replace("{}", shown), None)
 
 
-def perturbed(answer: Answer, dice: random.Random) -> Answer:
-    """An accepted answer with another value in place of the reference, wherever it stands."""
-    question = answer.question
-    other = near(question.kind, question.right, dice)
-    text = answer.text.replace(question.reference, written(question.kind, other, question.form))
-    return Answer(question, answer.action, text, other)
-
-
 class Policy:
     """logits: [kinds, ACTIONS]."""
 
@@ -178,12 +172,14 @@ def by_rule(given: Sequence[Answer]) -> np.ndarray:
 
 def online_records(arm: str, given: Sequence[Answer], name: str, dice: random.Random) -> list[OutcomeRecord]:
     found: list[OutcomeRecord] = []
+    references = [answer.question.reference for answer in given]
     for number, (answer, verdict) in enumerate(zip(given, by_rule(given), strict=True)):
         task = f"{name}/{number}"
         if verdict > 0:
             found.append(answer.record(task, True))
-            if arm in ("perturbed", "both"):
-                found.append(perturbed(answer, dice).record(task, False))
+            wrong = with_wrong_answer(found[-1].trajectory, references, dice)
+            if arm in ("perturbed", "both") and wrong is not None:
+                found.append(OutcomeRecord(trajectory=wrong, success=False))
         elif arm == "rejected" or (arm == "both" and (OR in answer.text or UNNAMED in answer.text)):
             found.append(answer.record(task, False))
     return found

@@ -14,7 +14,6 @@ from benchmarks.cooper import (
     answered,
     by_rule,
     online_records,
-    perturbed,
     questions,
 )
 
@@ -33,10 +32,10 @@ def test_a_perturbed_answer_differs_in_its_value_and_is_wrong() -> None:
     dice = random.Random(1)
     action = ACTIONS.index((HONEST, 0, 2))
     right = next(found for found in (answered(QUESTION, action, dice) for _ in range(50)) if found.is_right)
-    other = perturbed(right, dice)
-    assert "3 May 2021" in right.text and "3 May 2021" not in other.text and not other.is_right
-    assert len(other.text.split()) == len(right.text.split())
-    assert by_rule([right, other]).tolist() == [1, -1]
+    accepted, other = online_records("perturbed", [right], "r", dice)
+    assert (accepted.success, other.success) == (True, False)
+    assert "3 May 2021" in right.text and "3 May 2021" not in other.trajectory.steps[-1].text
+    assert len(other.trajectory.steps[-1].text.split()) == len(right.text.split())
 
 
 def test_what_is_learnt_from_by_arm() -> None:
