@@ -9,7 +9,10 @@ cloning                 each step, for the goal that its log was asked for
 hindsight cloning       each step, for places that its log came to later (Ghosh et al. 2019, arXiv 1912.06088)
 scores                  the same pairs, weighted by exp(A / T), with A the step reward that a model of the objective
                         `smore` gives the step for that place, in standard deviations. T is chosen for each seed by
-                        success on starts and goals of their own, next to the model's `expectile` as it is by default
+                        success on starts and goals of their own
+
+The learning rate and the expectile of the model were chosen on other logs, by how well its scores order actions from
+one place by the length of the way that is left.
 
 Measured: the share of 100 new pairs of start and goal from which the policy comes within 0.1 of the goal in 80 steps,
 over all of them and over those in different corridors. Means and 95 % intervals (Student's t) over seeds; every seed
@@ -54,10 +57,11 @@ RECIPE = {
     "dropout": 0.0,
     "ensemble": 1,
     "hindsight": 1,
-    "learning_rate": 2e-3,
+    "expectile": 0.7,
+    "learning_rate": 5e-3,
     "weight_decay": 0.0,
     "batch_pairs": 32,
-    "epochs": 40,
+    "epochs": 30,
     "patience": 0,
 }
 
@@ -180,7 +184,7 @@ def successes(policy: nn.Module, starts: np.ndarray, goals: np.ndarray) -> np.nd
 
 def measure(seed: int, logs: int, policy_steps: int, **fields: Any) -> dict[str, Any]:
     """By method, the shares of pairs."""
-    dice = np.random.default_rng(seed)
+    dice = np.random.default_rng(1000 + seed)  # not those that the model was chosen on
     drawn = Logs.drawn(dice, logs)
     starts, goals, choosing_starts, choosing_goals = (
         dice.uniform(size=(count, 2)) for count in (PAIRS, PAIRS, CHOOSING, CHOOSING)
