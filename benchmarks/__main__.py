@@ -45,6 +45,7 @@ NAMES = (
         "judge_variants",
         "principles",
         "conditions",
+        "pictures",
         "length_control",
         "reward_distributions",
         "ranked_factors",

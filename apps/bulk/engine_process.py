@@ -27,6 +27,8 @@ from apps.core.storage.artifacts import stage
 from apps.metrics.executor import write_comments, write_evidence
 from apps.metrics.models import Induction
 from apps.metrics.selectors import active_metrics
+from apps.trajectories.attachments import restore_pictures
+from workers.schema import Trajectory
 from workers.schema.bulk_items import BulkConfig, BulkItem, read_messages, write_message
 
 log = logging.getLogger(__name__)
@@ -120,11 +122,20 @@ class EngineProcess:
                     if chunk is None:
                         return
                     self._in_flight.append(chunk)
-                    write_message(into, trajectories_as_json(chunk.trajectory_ids))
+                    message = trajectories_as_json(chunk.trajectory_ids)
+                    write_message(into, self._with_pictures(message) if self._sees_pictures else message)
         except Exception as error:
             self._feeding_error = error
         finally:
             connection.close()
+
+    @property
+    def _sees_pictures(self) -> bool:
+        return self.job.model is not None and self.job.model.sees_pictures
+
+    def _with_pictures(self, message: bytes) -> bytes:
+        trajectories = msgspec.json.decode(message, type=list[Trajectory])
+        return msgspec.json.encode([restore_pictures(self.job.project, each) for each in trajectories])
 
     @contextmanager
     def _heartbeats(self) -> Iterator[None]:

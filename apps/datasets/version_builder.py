@@ -37,8 +37,10 @@ from apps.datasets.statistics import (
     record_task,
 )
 from apps.datasets.strict_reliability import StrictReliability
+from apps.trajectories.attachments import named_digests, write_pictures
 from workers.schema import FeedbackRecord, OutcomeRecord, read_records, write_records
 from workers.schema.contamination import find_contamination
+from workers.schema.records import record_trajectories
 
 T = TypeVar("T")
 Report = Callable[[int], None]
@@ -76,6 +78,10 @@ class _BuildProgress:
                 self._report(number)
             yield record
 
+    def check(self) -> None:
+        """Raises Cancelled where the freeze was cancelled, and ClaimLost."""
+        self._heartbeat.check()
+
     def report_phase(self, done: int, note: str) -> None:
         """Report the start of a phase immediately, so that a short freeze can be cancelled too."""
         if renew_heartbeat(self._dataset_version, progress={"done": done, "total": None, "note": note}):
@@ -105,6 +111,10 @@ def _build(dataset_version: DatasetVersion, heartbeat: _BuildProgress) -> None:
         facts = _write_splits(dataset_version, everything, tree, statistics, heartbeat) | {
             "leaks": _find_leaks(tree, heartbeat)
         }
+        if statistics.attachments:
+            heartbeat.report_phase(len(statistics.digests), "storing pictures")
+            # One that cannot be read is left out; a training that reads pictures says how many it does not have.
+            write_pictures(dataset_version.project, statistics.attachments, tree, check=heartbeat.check)
         name = storage_name("snapshots", f"{dataset_version.pk}-{dataset_version.attempt}")
         heartbeat.report_phase(len(statistics.digests), "storing")
         store_tree(tree, name)
@@ -142,12 +152,15 @@ class _RecordStatistics:
     def __init__(self) -> None:
         self.census, self.reliability = AnnotatorCounts(), StrictReliability()
         self.digests: list[tuple[str, bytes, bool]] = []  # task, digest, whether it may be in the test split
+        self.attachments: set[str] = set()  # digests
 
     def track(self, records: Iterator[tuple[FeedbackRecord, bool]]) -> Iterator[FeedbackRecord]:
         for record, in_test in records:
             self.census.add(record)
             self.reliability.add(record)
             self.digests.append((record_task(record), record_digest(record), in_test))
+            for trajectory in record_trajectories(record):
+                self.attachments |= named_digests(trajectory.steps)
             yield record
 
 

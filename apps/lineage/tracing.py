@@ -18,6 +18,7 @@ from apps.lineage.models import Tracing
 from apps.rewards.models import ScoreSample
 from apps.training.models import RewardModel, TrainingRun
 from apps.training.recipes import trained_recipe
+from workers.schema.picture_archive import PICTURES
 
 ADVANCE_TRACINGS = "apps.lineage.tasks.advance_tracings"
 CHILD = "workers.influence"
@@ -76,6 +77,9 @@ def _prepare(folder: Path, tracing: Tracing) -> None:
     (folder / "parent" / "model").symlink_to(stage(tracing.model.artifact))
     (folder / "data").mkdir()
     (folder / "data" / "train.jsonl.zst").symlink_to(data_folder(dataset_version) / "train.jsonl.zst")
+    pictures = data_folder(dataset_version) / PICTURES
+    if pictures.is_file():
+        (folder / "data" / PICTURES).symlink_to(pictures)
     config = {"recipe": trained_recipe(run), "seed": run.seed, "device": settings.TRAINING_DEVICE}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "item.json").write_text(json.dumps(tracing.sample.item))

@@ -21,7 +21,7 @@ MEANINGS = {
     "orphan_result": "A tool result answers no call, and was read as an observation.",
     "empty_response": "The agent's last step is empty.",
     "(others)": "Further flags of the same hour, counted together.",
-    "unread:image": "Pictures were not read.",
+    "unread:image": "Pictures were not read: no model of the endpoint sees, or they were named by an address.",
     "unread:audio": "Audio was not read.",
     "unread:video": "Video was not read.",
     "unread:file": "Files were not read.",

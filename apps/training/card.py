@@ -89,6 +89,9 @@ def _details(model: RewardModel) -> dict[str, Any]:
             manifest.get("aggregation", ""), manifest.get("aggregation")
         ),
         "Step rule": manifest.get("step_rule"),
+        "Pictures": "read"
+        if model.sees_pictures
+        else "not read: scores of trajectories with pictures are flagged",
         "Raw rewards in training": f"median {reward.get('median')}, standard deviation {reward.get('std')}",
         "Criteria": ", ".join(manifest.get("criteria") or {}) or None,
         "Template fingerprint": manifest.get("template_fingerprint"),

@@ -8,6 +8,7 @@ from apps.accounts.project_numbers import ProjectNumberField
 from apps.core.jobs.job_queue import Job
 from apps.datasets.models import DatasetVersion
 from apps.training.report_measures import Measure, measures
+from workers.schema.parents import image_encoder_of
 
 LOCAL = "local"  # the launcher of runs that train on the worker's machine
 ON_WORKERS, ON_CLUSTERS = models.Q(launcher=LOCAL), ~models.Q(launcher=LOCAL)
@@ -124,6 +125,10 @@ class RewardModel(models.Model):
 
     def __str__(self) -> str:
         return f"{self.project.slug}/{self.name}@{self.version}"
+
+    @property
+    def sees_pictures(self) -> bool:
+        return bool(image_encoder_of(self.manifest, name=str(self)))
 
 
 class ModelExport(Job):

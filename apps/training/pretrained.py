@@ -20,9 +20,14 @@ from workers.errors import RewardError
 from workers.schema.decoder_estimate import DecoderShape
 from workers.schema.encoder_folder import TWO_SIDED_TYPES, EncoderDescription, read_encoder_folder
 from workers.schema.encoder_recipes import encoder_defaults
+from workers.schema.picture_encoders import vision_summary
 from workers.schema.recipe import GENERATIVE, IMPLICIT
 
-KEYS = {"encoder": "embedded", "decoder": ""}  # with the value that names nothing
+KEYS = {
+    "encoder": "embedded",
+    "image_encoder": "embedded",
+    "decoder": "",
+}  # with the value that names nothing
 # By objective, the kinds of models that have what a decoder needs, which for these is an LM head.
 _DECODERS = {GENERATIVE: (GENERATIVE,), IMPLICIT: (GENERATIVE, "implicit-process")}
 _LOOKED_AT, _LISTED = 100, 10  # models of the registry, for an error
@@ -84,7 +89,7 @@ def listed_encoder(name: str) -> EncoderDescription | None:
 
 @dataclass(frozen=True, slots=True)
 class ListedFolder:
-    """For the form of a run. key: of a recipe, `encoder` or `decoder`; empty for what neither can name."""
+    """For the form of a run. key: of a recipe, `encoder`, `image_encoder` or `decoder`; empty for none."""
 
     name: str
     key: str
@@ -104,6 +109,8 @@ def _recognised(name: str) -> ListedFolder:
         return ListedFolder(
             name, "", error.message if isinstance(error, DomainError) else "config.json is not JSON."
         )
+    if (seen := vision_summary(config)) is not None:
+        return ListedFolder(name, "image_encoder", seen)
     is_embedding = (folder / "modules.json").is_file()
     shape = DecoderShape.read(config) if isinstance(config, dict) else None
     if not is_embedding and shape is not None and config.get("model_type") not in TWO_SIDED_TYPES:
@@ -159,8 +166,8 @@ class _PretrainedName:
         backbone = model.manifest.get("backbone")
         if not isinstance(backbone, dict):
             return False
-        if self.key == "encoder":
-            return backbone.get("encoder") == "own"
+        if self.key in ("encoder", "image_encoder"):
+            return backbone.get(self.key) == "own"
         return backbone.get("kind") in _DECODERS.get(
             str(self.recipe.get("objective")), ("decoder", GENERATIVE)
         )

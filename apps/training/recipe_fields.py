@@ -25,7 +25,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("margins", "strength_weights", "label_smoothing", "length_control", "centring", "beta"),
     ),
     "Model": (
-        *("backbone", "encoder", "encoder_prompt", "decoder", "lora_rank", "lora_alpha", "base_weights"),
+        *(
+            "backbone",
+            "encoder",
+            "encoder_prompt",
+            "image_encoder",
+            "decoder",
+            "lora_rank",
+            "lora_alpha",
+            "base_weights",
+        ),
         *("unfrozen", "heads_only", "channels", "chunk_tokens", "max_tokens", "width", "layers"),
         *("attention_heads", "grounding", "dropout", "ensemble", "aggregation"),
         *("distribution", "quantiles"),

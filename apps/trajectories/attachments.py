@@ -6,9 +6,10 @@ any other source is text.
 """
 
 import base64
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from msgspec.structs import replace
@@ -22,6 +23,8 @@ from apps.trajectories.pictures import IMAGE_TYPES, MediaInfo, fits_thumbnail, i
 from workers import schema
 from workers.errors import InvalidRecord
 from workers.schema.patterns import TextPattern
+from workers.schema.picture_archive import PICTURES
+from workers.schema.picture_archive import write_pictures as write_picture_archive
 
 PREFIX = "sha256:"
 MISSING = "The file of this attachment is missing from the artifact store. Run `doctor` to check the store."
@@ -208,7 +211,40 @@ def restore_attachments(project: Project, trajectory: schema.Trajectory) -> sche
 
     A source that names none of this project, or one whose file is missing, stays unchanged.
     """
-    found = attachments_by_digest(project, named_digests(trajectory.steps))
+    return _restored(trajectory, attachments_by_digest(project, named_digests(trajectory.steps)))
+
+
+def restore_pictures(project: Project, trajectory: schema.Trajectory) -> schema.Trajectory:
+    """The same of its pictures alone, for a model that sees."""
+    return _restored(trajectory, _pictures_by_digest(project, named_digests(trajectory.steps)))
+
+
+def write_pictures(
+    project: Project, digests: Collection[str], folder: Path, *, check: Callable[[], None] = lambda: None
+) -> tuple[int, list[str]]:
+    """Write those that are pictures to the archive that a child process reads (`workers.schema.picture_archive`); how
+    many, and the digests of those that cannot be read. check: called before each."""
+    rows = _pictures_by_digest(project, digests)
+
+    def files() -> Iterator[tuple[str, bytes]]:
+        for digest, row in sorted(rows.items()):
+            check()
+            try:
+                yield digest, read_attachment(row)
+            except NotFound:
+                missing.append(digest)
+
+    missing: list[str] = []
+    count, unread = write_picture_archive(folder / PICTURES, files())
+    return count, sorted([*missing, *unread])
+
+
+def _pictures_by_digest(project: Project, digests: Collection[str]) -> dict[str, Attachment]:
+    rows = attachments_by_digest(project, digests)
+    return {digest: row for digest, row in rows.items() if row.media_type in IMAGE_TYPES}
+
+
+def _restored(trajectory: schema.Trajectory, found: Mapping[str, Attachment]) -> schema.Trajectory:
     if not found:
         return trajectory
     steps = []

@@ -406,6 +406,14 @@ def test_agents() -> None:
 
 
 @pytest.mark.slow
+def test_pictures() -> None:
+    """What only the picture tells is learnt from thirty tasks, and told on thirty others."""
+    found = run_quick("pictures")["interfaces"]
+    assert found["embedded"]["mean"] > 0.7
+    assert set(found) >= {"pixels", "gradients", "pixels and gradients"}
+
+
+@pytest.mark.slow
 def test_conditions() -> None:
     """A principle that training never had is followed, its opposite too, and a reference tells right from wrong."""
     found = run_quick("conditions")

@@ -264,6 +264,7 @@ MADE = {
     "workers/models/backbones/decoder.py": {"Path(name)"},
     "workers/models/kinds/__init__.py": {"Path(recipe.decoder)"},  # of a folder that the operator listed
     "workers/models/kinds/decoder.py": {"Path(recipe.decoder)"},
+    "workers/models/kinds/picture_files.py": {"Path(name)"},  # the same of an image encoder
     "workers/models/exporting/standalone.py": {"Path(workers.__file__)"},
     "workers/models/exporting/adapter.py": {"Path(options.base)"},  # of a folder that the operator listed
     "workers/models/exporting/__init__.py": {"Path(request['source'])"},  # a staged artifact, by its process

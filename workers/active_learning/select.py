@@ -27,6 +27,7 @@ from workers.active_learning.selection_folder import (
 from workers.json_files import write_json
 from workers.schema import read_trajectories
 from workers.schema.comparisons import Comparison
+from workers.text.pictures import use_pictures
 
 _MOST_IN_CURVE = 4000  # of the newest comparisons: what a curve costs grows with them
 
@@ -38,6 +39,7 @@ def select_items(folder: Path) -> dict[str, Any]:
     """
     config = read_config(folder)
     features = read_features(folder / "known")
+    use_pictures(folder)
     new = {str(trajectory.id): trajectory for trajectory in read_trajectories(folder / "new.jsonl.zst")}
     missing = {name: trajectory for name, trajectory in new.items() if name not in features}
     if missing:

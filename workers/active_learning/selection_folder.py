@@ -4,6 +4,7 @@ config.json        what is wanted
 model/             the artifact whose backbone is looked through; without it, the embedded encoder alone
 known/             features of before, by the same backbone: features.safetensors, keys.json
 new.jsonl.zst      trajectories that are not in known/; in all other files they are called by their ids
+pictures.zip       the pictures of those, for a model that sees
 items.jsonl        {"id", "sides": [trajectory, ...]} of every item that may be asked about
 asked.jsonl        the same of those that were asked about
 comparisons.jsonl  {"task", "a", "b", "preferred", "weight"}, as workers.schema.comparisons has them, newest last

@@ -16,11 +16,13 @@ from workers.text.speakers import ALL_SOURCES
 @dataclass(frozen=True, slots=True)
 class ItemReading:
     """reads_reference: whether a component compares with the reference answer. named_sources: the sources of steps
-    whose speakers all models read; judges read those of all steps. conditioned: the conditions that a model reads."""
+    whose speakers all models read; judges read those of all steps. conditioned: the conditions that a model reads.
+    sees_pictures: whether a model reads pictures."""
 
     reads_reference: bool
     named_sources: frozenset[Source]
     conditioned: tuple[Condition, ...]
+    sees_pictures: bool = False
 
     @classmethod
     def of(cls, spec: EndpointSpec, models: Mapping[str, ServedModel], *, has_judges: bool) -> "ItemReading":
@@ -31,6 +33,7 @@ class ItemReading:
             any(component.reads_reference for component in spec.components),
             frozenset.intersection(*read) if read else frozenset(),
             tuple(name for name in CONDITIONS if any(name in scorer.conditioned for scorer in scorers)),
+            any(scorer.sees_pictures for scorer in scorers),
         )
 
     def prepare(self, item: ScoreInput) -> ScoreInput:
@@ -44,4 +47,5 @@ class ItemReading:
             reads_reference=self.reads_reference,
             named_sources=self.named_sources,
             conditioned=self.conditioned,
+            sees_pictures=self.sees_pictures,
         )

@@ -39,6 +39,7 @@ class Scorer(Protocol):
     thread.
     rewrites: whether its template changes what earlier steps look like when the next one comes.
     named_sources: the sources of steps whose speakers it reads. conditioned: the conditions that it reads.
+    sees_pictures: whether it reads pictures that were sent.
     warm_up_content: something it can read.
     """
 
@@ -64,6 +65,8 @@ class Scorer(Protocol):
     def named_sources(self) -> Collection[Source]: ...
     @property
     def conditioned(self) -> Collection[Condition]: ...
+    @property
+    def sees_pictures(self) -> bool: ...
     @property
     def compares(self) -> bool: ...
     @property

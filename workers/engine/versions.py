@@ -143,6 +143,11 @@ class Version:
         return next((served.model for served in self.models.values()), None)
 
     @property
+    def sees_pictures(self) -> bool:
+        """Whether a model of it reads pictures."""
+        return self._reading.sees_pictures
+
+    @property
     def criterion_model(self) -> str | None:
         """The name of the model that scores the criteria a request asks for: the first that can."""
         return next((name for name, served in self.models.items() if served.model.scores_criteria), None)

@@ -23,6 +23,7 @@ from workers.models import LoadedModel, load_scorer
 from workers.schema import read_records
 from workers.schema.contamination import find_contamination
 from workers.schema.published import PUBLISHED
+from workers.text.pictures import use_pictures
 
 _CACHE_BYTES = 1024**3
 
@@ -77,6 +78,8 @@ def _evaluate(arguments: argparse.Namespace) -> None:
         for data, out in zip(arguments.data, arguments.out, strict=True):
             _write(out, {"published": evaluate_published(model, arguments.format, data)})
         return
+    for folder in {data.parent for data in (*arguments.data, *(arguments.validation or ()))}:
+        use_pictures(folder)
     cache = model.model.new_cache(_CACHE_BYTES) if isinstance(model, LoadedModel) else None
     scorer = RecordScorer(model, cache=cache)
     other = None

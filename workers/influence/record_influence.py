@@ -33,6 +33,7 @@ from workers.schema.items import with_item_conditions
 from workers.schema.recipe import CONVEX
 from workers.schema.records import record_trajectories
 from workers.schema.storage import read_split
+from workers.text.pictures import use_pictures
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.parent_model import Parent
 from workers.train.run_directory import read_run_config
@@ -52,6 +53,7 @@ def trace(folder: Path) -> dict[str, Any]:
     split; those that moved it most, in either direction.
     """
     config, recipe = read_run_config(folder)
+    use_pictures(folder / "data")
     device = str(choose_device(config.device))
     parent = Parent(folder / "parent", load(folder / "parent" / "model"))
     if parent.loaded.model.reward_from == "state":

@@ -75,6 +75,11 @@ class Described:
         return tuple(getattr(self.renderer, "conditioned", ()))
 
     @property
+    def sees_pictures(self) -> bool:
+        """Whether it reads the pictures of a trajectory that hold them, or whose process has them."""
+        return getattr(self.renderer, "pictures", None) is not None
+
+    @property
     def compared_by(self) -> set[str | None]:
         """By which criteria comparisons say whether its rewards are right; None: overall."""
         return {self.manifest.get("criterion")}

@@ -37,7 +37,7 @@ FEEDBACK_KEYS = (
     "correction_weight",
 )
 _ENCODER_KEYS = ("encoder", "encoder_prompt", "chunk_tokens")
-_STEP_ENCODER_KEYS = (*_ENCODER_KEYS, "max_tokens", "centring", "td_lambda")
+_STEP_ENCODER_KEYS = (*_ENCODER_KEYS, "image_encoder", "max_tokens", "centring", "td_lambda")
 _TRAINED_KEYS = ("encoder_learning_rate", "encoder_layer_decay", "gradient_checkpointing")
 
 

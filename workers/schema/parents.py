@@ -43,7 +43,15 @@ def manifest_recipe(manifest: Mapping[str, Any], *, name: str) -> dict[str, Any]
         found |= {"backbone": "decoder", "decoder": name}
     if part.get("encoder") == "own":
         found["encoder"] = name
+    found["image_encoder"] = image_encoder_of(manifest, name=name) or None
     return {key: value for key, value in found.items() if value is not None}
+
+
+def image_encoder_of(manifest: Mapping[str, Any], *, name: str) -> str:
+    """What a recipe calls the image encoder of a model; empty where it sees no pictures. name: of the model, for one
+    that is among its files."""
+    found = str(_object(manifest, "backbone").get("image_encoder") or "")
+    return name if found == "own" else "embedded" if found else ""
 
 
 def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
@@ -84,6 +92,13 @@ def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
         )
     if kind in CONVEX:  # features and outputs are matched by name
         return
+    if bool(image_encoder_of(manifest, name="its own")) != bool(recipe.image_encoder):
+        theirs_see = "sees pictures" if not recipe.image_encoder else "sees no pictures"
+        raise RewardError(
+            f"the parent {theirs_see}, and image_encoder = {recipe.image_encoder!r}; use the parent's image encoder, "
+            "or train without a parent.",
+            pointer="/image_encoder",
+        )
     theirs = _part(manifest)
     # A decoder's shape is that of the parent's own files; only heads are added.
     keys = ("ensemble",) if kind in DECODER_KINDS else _SHAPE

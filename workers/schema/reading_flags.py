@@ -6,6 +6,7 @@ from typing import Any
 from workers.schema.chat_text import IN_TEXT, mentions_calls, mentions_marks, strip_end_marks
 from workers.schema.items import Content, ScoreInput, Text
 from workers.schema.patterns import TextPattern
+from workers.schema.pictures import is_sent
 from workers.schema.records import Part, Source, Step, Trajectory
 from workers.schema.tool_results import has_orphans
 
@@ -24,10 +25,12 @@ def reading_flags(
     reads_reference: bool,
     named_sources: Collection[Source] = (),
     conditioned: Collection[str] = (),
+    sees_pictures: bool = False,
 ) -> tuple[str, ...]:
     """reads_reference: whether a component compares with the reference answer. named_sources: the sources of steps
-    whose speakers are read. conditioned: the conditions that models read, of trajectories only."""
-    flags = dict.fromkeys((*item.flags, *_of_content(item.content)))
+    whose speakers are read. conditioned: the conditions that models read, of trajectories only. sees_pictures: whether
+    a model reads pictures; those that were not sent, but named by an address, are read by none."""
+    flags = dict.fromkeys((*item.flags, *_of_content(item.content, sees_pictures)))
     if isinstance(item.content, Trajectory) and _has_unread_speaker(item.content, named_sources):
         flags["unread:speaker"] = None
     is_read = isinstance(item.content, Trajectory)
@@ -48,10 +51,10 @@ def _has_unread_speaker(trajectory: Trajectory, named_sources: Collection[Source
     return any(step.speaker is not None and step.source not in named_sources for step in steps)
 
 
-def _of_content(content: Content) -> Iterable[str]:
+def _of_content(content: Content, sees_pictures: bool) -> Iterable[str]:
     if isinstance(content, Text):
         return _of_text(content.text)
-    return _of_trajectory(content) if isinstance(content, Trajectory) else ()
+    return _of_trajectory(content, sees_pictures) if isinstance(content, Trajectory) else ()
 
 
 def _of_text(text: str) -> Iterable[str]:
@@ -65,13 +68,13 @@ def _has_marks(text: str | None) -> bool:
     return text is not None and (mentions_marks(text) or mentions_calls(text))
 
 
-def _of_trajectory(trajectory: Trajectory) -> Iterable[str]:
+def _of_trajectory(trajectory: Trajectory, sees_pictures: bool) -> Iterable[str]:
     agent = trajectory.agent_steps
     if not agent:
         return
     steps = trajectory.steps[: agent[-1] + 1]
     for step in steps:
-        yield from _of_step(step)
+        yield from _of_step(step, sees_pictures)
     if has_orphans(steps):
         yield "orphan_result"
     if any(
@@ -90,18 +93,20 @@ def _is_blank(step: Step) -> bool:
     return not (has_words or step.reasoning or step.tool_calls or step.features)
 
 
-def _of_step(step: Step) -> Iterable[str]:
-    yield from _of_parts(step.message)
+def _of_step(step: Step, sees_pictures: bool) -> Iterable[str]:
+    yield from _of_parts(step.message, sees_pictures)
     yield from _of_fields(step.extra.get("message"), _READ)
     for call in step.tool_calls:
         yield from _of_fields(call.extra.get("call"), _READ_OF_CALLS)
     for result in step.observation:
-        yield from _of_parts(result.content)
+        yield from _of_parts(result.content, sees_pictures)
         yield from _of_fields(result.extra.get("message"), _READ_OF_RESULTS)
 
 
-def _of_parts(parts: Iterable[Part]) -> Iterable[str]:
-    return (f"unread:{part.type}" for part in parts if part.type != "text")
+def _of_parts(parts: Iterable[Part], sees_pictures: bool) -> Iterable[str]:
+    for part in parts:
+        if part.type != "text" and not (sees_pictures and part.type == "image" and is_sent(part.source)):
+            yield f"unread:{part.type}"
 
 
 def _of_fields(given: Any, read: frozenset[str]) -> Iterable[str]:

@@ -72,6 +72,8 @@ PURPOSES: dict[str, str] = {
     "sentence-transformers, or a BERT-type checkpoint; hf://ORG/NAME@COMMIT is downloaded",
     "encoder_prompt": "what stands before each chunk, for encoders trained with prompts: the name of one of its "
     "prompts, or a text as 'query: '; '' is the encoder's default",
+    "image_encoder": "with what a model sees pictures: 'embedded' (colours, edges and layout, comes with the "
+    "installation), or a vision model by its name (CLIP, SigLIP, DINOv2); '' reads no pictures",
     "decoder": "a causal language model by its name: listed by the operator or project/name@version; for that backbone",
     "lora_rank": "of the decoder's low-rank adapters; 0 trains all its weights",
     "lora_alpha": "what the adapters are scaled by, over their rank",
@@ -177,6 +179,7 @@ REASONS: dict[str, str] = {
     "backbone": "trains in seconds on any machine",
     "encoder": "needs no download",
     "encoder_prompt": "most encoders were trained without one; those that need one name it in their files",
+    "image_encoder": "most trajectories are text; where pictures decide, name one",
     "decoder": "none comes with the installation",
     "lora_rank": "enough for a reward model, at a fraction of the memory of training everything",
     "lora_alpha": "twice the rank, as is usual",

@@ -87,7 +87,7 @@ READERS = (
     ),
     KeyReader(("channels",), "backbone = 'linear' or 'hybrid'", _of_backbones(*CONVEX)),
     KeyReader(
-        ("unfrozen", "attention_heads", "grounding"),
+        ("unfrozen", "attention_heads", "grounding", "image_encoder"),
         "backbone = 'step-encoder'",
         _of_backbones("step-encoder"),
     ),

@@ -52,6 +52,7 @@ class Recipe:
     backbone: Literal["step-encoder", "decoder", "features", "linear", "hybrid"] = "step-encoder"
     encoder: Annotated[str, Meta(min_length=1)] = "embedded"
     encoder_prompt: Annotated[str, Meta(max_length=1000)] = ""
+    image_encoder: str = ""
     decoder: str = ""
     lora_rank: Annotated[int, Meta(ge=0, le=1024)] = 16
     lora_alpha: Annotated[float, Meta(gt=0, le=10_000)] = 32.0

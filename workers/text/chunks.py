@@ -8,18 +8,19 @@ import threading
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 from tokenizers import Tokenizer
 
-from workers.errors import RewardError
+from workers.errors import InvalidRecord, RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
 from workers.schema.conditions import CONDITIONS, Condition, conditions_read
 from workers.schema.records import Source
 from workers.text.grounding import grounding
+from workers.text.pictures import MOST_PIXELS, PICTURE_TOKENS, Picture, PictureReading, picture_places
 from workers.text.rendered import Content, UnsharedInput
 from workers.text.segments import GAP_TEXT, SOURCES, Segment, segments
 from workers.text.speakers import ALL_SOURCES, with_names
@@ -34,12 +35,17 @@ _ENTRY = 300  # bytes of a dictionary's entry with its key, roughly
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """ids: without the frame. source: place in SOURCES, or after them the place of a condition. agent_step: None
-    outside agent steps; step: -1 for a gap, -2 for a condition."""
+    outside agent steps; step: -1 for a gap, -2 for a condition. picture: of a chunk that is one, and has no ids."""
 
     ids: tuple[int, ...]
     source: int
     step: int
     agent_step: int | None
+    picture: Picture | None = None
+
+    def size(self, frame: int) -> int:
+        """In tokens, with the frame of a text."""
+        return len(self.ids) + frame if self.picture is None else PICTURE_TOKENS
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ class Chunks(UnsharedInput):
 
     @property
     def tokens(self) -> int:
-        return sum(len(chunk.ids) + self.frame for chunk in self.chunks)
+        return sum(chunk.size(self.frame) for chunk in self.chunks)
 
     @cached_property
     def key(self) -> bytes:
@@ -71,7 +77,9 @@ class Chunks(UnsharedInput):
         numbers.extend(-1 if read is None else read for read in self.reads)
         for chunk in self.chunks:
             numbers.extend((chunk.source, len(chunk.ids), *chunk.ids))
-        return hashlib.blake2b(numbers.tobytes(), digest_size=16).digest()
+        seen = "".join(chunk.picture.digest for chunk in self.chunks if chunk.picture is not None)
+        seen += "".join(str(place) for place, chunk in enumerate(self.chunks) if chunk.picture is not None)
+        return hashlib.blake2b(numbers.tobytes() + seen.encode(), digest_size=16).digest()
 
     @cached_property
     def grounding(self) -> tuple[tuple[float, ...], ...]:
@@ -136,7 +144,8 @@ class ChunkRenderer:
     """tokenizer: of the encoder; what it truncates or pads on its own is switched off. before, after: the special
     tokens around every chunk. prompt: a text that stands before each, for encoders that were trained with one.
     names_speakers: whether a step begins with the name of its speaker, where it has one. conditioned: which conditions
-    are read; they stand before the trajectory, in chunks with sources of their kind. Safe to use from any thread."""
+    are read; they stand before the trajectory, in chunks with sources of their kind. pictures: how pictures are read;
+    None: not at all. Safe to use from any thread."""
 
     tokenizer: Tokenizer
     before: tuple[int, ...]
@@ -146,6 +155,7 @@ class ChunkRenderer:
     names_speakers: bool = False
     prompt: str = ""
     conditioned: tuple[Condition, ...] = ()
+    pictures: PictureReading | None = None
     rewrites = False
 
     def __post_init__(self) -> None:
@@ -180,16 +190,28 @@ class ChunkRenderer:
 
     def model_input(self, rendered: Chunks) -> list[Any]:
         shown = [
-            [chunk.source, chunk.step, chunk.agent_step, *self.framed(chunk.ids)] for chunk in rendered.chunks
+            [chunk.source, chunk.step, chunk.agent_step, *self.framed(chunk.ids)]
+            if chunk.picture is None
+            else [chunk.source, chunk.step, chunk.agent_step, chunk.picture.digest]
+            for chunk in rendered.chunks
         ]
         return [*shown, list(rendered.reads), rendered.start, rendered.truncated]
 
     def settings(self) -> list[Any]:
-        return [[self.chunk_tokens, self.max_tokens], self.tokenizer.to_str(), *self.prompt_settings()]
+        return [
+            [self.chunk_tokens, self.max_tokens],
+            self.tokenizer.to_str(),
+            *self.prompt_settings(),
+            *self._picture_settings(),
+        ]
 
     def prompt_settings(self) -> list[str]:
         """None without a prompt, as before there were any."""
         return [self.prompt] if self.prompt else []
+
+    def _picture_settings(self) -> list[Any]:
+        """None where pictures are not read, as before they were."""
+        return [] if self.pictures is None else [[self.pictures.side, PICTURE_TOKENS, self.pictures.name]]
 
     @cached_property
     def prompt_ids(self) -> tuple[int, ...]:
@@ -232,13 +254,25 @@ class ChunkRenderer:
         for name, text in conditions_read(trajectory, self.conditioned):
             for piece in self.split(self.token_ids(text)):
                 yield Chunk(tuple(piece), len(SOURCES) + CONDITIONS.index(name), _CONDITION_STEP, None)
-        agent_step = -1
+        agent_step, pixels_left = -1, [MOST_PIXELS]
         for index, step in enumerate(trajectory.steps):
             agent_step += step.source == "agent"
             number = agent_step if step.source == "agent" else None
             for segment in segments(step):
                 for piece in self.split(self.token_ids(segment.text)):
                     yield self._chunk(piece, segment.source, index, number)
+            yield from self._picture_chunks(step, index, number, pixels_left)
+
+    def _picture_chunks(self, step: Step, index: int, number: int | None, left: list[int]) -> Iterable[Chunk]:
+        """Those of a step, after its text. Raises RewardError that names the step."""
+        if self.pictures is None:
+            return
+        for source, parts in picture_places(step):
+            try:
+                for picture in self.pictures.pictures(parts, left):
+                    yield Chunk((), SOURCES.index(source), index, number, picture)
+            except InvalidRecord as error:
+                raise InvalidRecord(f"step {index + 1}: {error.message}") from None
 
     def _chunk(self, ids: Iterable[int], source: str, step: int, agent_step: int | None) -> Chunk:
         return Chunk(tuple(ids), SOURCES.index(source), step, agent_step)
@@ -274,7 +308,17 @@ class ChunkRenderer:
         start -= truncated and kept[start - 1].step == -1  # the gap belongs to what comes after the task
         reads = tuple(last.get(index) for index in range(total))
         cut = max(0, self._size_of(chunks) - self._size_of(kept))
+        kept = [self._decoded(chunk) for chunk in kept] if self.pictures is not None else kept
         return Chunks(tuple(kept), reads, start, truncated, cut, task_room, self.frame)
+
+    def _decoded(self, chunk: Chunk) -> Chunk:
+        """Of what is left of a trajectory: what was cut costs nothing."""
+        if chunk.picture is None:
+            return chunk
+        try:
+            return replace(chunk, picture=chunk.picture.decoded())
+        except InvalidRecord as error:
+            raise InvalidRecord(f"step {chunk.step + 1}: {error.message}") from None
 
     def _fit(self, chunks: list[Chunk], task_tokens: int | None) -> tuple[list[Chunk], int | None]:
         """Too long: the task (the chunks before the first agent step) and the latest chunks stay, with a gap."""
@@ -285,7 +329,7 @@ class ChunkRenderer:
         gap = self._chunk(self.token_ids(GAP_TEXT), Segment(GAP_TEXT, "gap").source, -1, None)
         room = self.max_tokens - len(gap.ids) - self.frame
         rest = self._size_of(chunks[start:])
-        latest = len(chunks[-1].ids) + self.frame
+        latest = chunks[-1].size(self.frame)
         task_room = room - min(rest, max(latest, room // 2))
         if task_tokens is not None:
             task_room = min(task_room, task_tokens)
@@ -295,12 +339,12 @@ class ChunkRenderer:
         return [*chunks[:head], gap, *chunks[len(chunks) - tail :]], task_room if head < start else None
 
     def _size_of(self, chunks: Sequence[Chunk]) -> int:
-        return sum(len(chunk.ids) + self.frame for chunk in chunks)
+        return sum(chunk.size(self.frame) for chunk in chunks)
 
     def _prefix(self, chunks: list[Chunk], room: int) -> int:
         """How many of the first chunks fit into `room` tokens."""
         for count, chunk in enumerate(chunks):
-            room -= len(chunk.ids) + self.frame
+            room -= chunk.size(self.frame)
             if room < 0:
                 return count
         return len(chunks)

@@ -7,7 +7,7 @@ from pathlib import Path
 from workers.models import LoadedModel, load
 from workers.models.backbones.encoder import EMBEDDED
 from workers.schema import FeedbackRecord, read_records
-from workers.schema.parents import DECODER_KINDS, require_parent
+from workers.schema.parents import DECODER_KINDS, image_encoder_of, require_parent
 from workers.schema.recipe import Recipe
 from workers.schema.records import record_trajectories
 
@@ -22,6 +22,8 @@ class Parent:
     def recipe(self, recipe: Recipe) -> Recipe:
         """The recipe, whose pretrained part is the parent's own where the parent has one."""
         backbone = self.loaded.manifest["backbone"]
+        sees = image_encoder_of(self.loaded.manifest, name=str(self.folder / "model"))
+        recipe = replace(recipe, image_encoder=sees)
         if backbone["kind"] in DECODER_KINDS:
             return replace(recipe, decoder=str(self.folder / "model"))
         if backbone.get("encoder", EMBEDDED) == EMBEDDED:

@@ -38,6 +38,7 @@ from workers.schema.recipe_help import ASKING
 from workers.schema.records import record_trajectories
 from workers.schema.storage import SPLITS, read_split
 from workers.text import RememberingRenderer
+from workers.text.pictures import count_pictures, use_pictures
 from workers.train.ablation import Ablation
 from workers.train.asked_pairs import attacks_before_and_after, pairs_by_model
 from workers.train.baselines import fit_baselines
@@ -86,6 +87,7 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     """
     started = time.monotonic()
     config, recipe = read_run_config(folder)
+    use_pictures(folder / "data")
     if (threads := config.threads or threads_of_process(os.environ)) is not None:
         torch.set_num_threads(threads)
     if recipe.objective == GENERATIVE:
@@ -179,6 +181,7 @@ class TrainingPipeline:
 
     def run(self) -> dict[str, Any]:
         splits: Splits = {split: self._split(split) for split in SPLITS}
+        pictures = self._pictures(splits)
         if self.config.parent:
             self.events(message=f"starts with the weights of {self.config.parent['name']}")
         training, generated = self._training_examples(splits)
@@ -226,11 +229,31 @@ class TrainingPipeline:
             "generated": generated,
             "corrections": training.corrections if learns_from_corrections(self.recipe) else None,
             "parent": self.config.parent or None,
+            "pictures": pictures,
             "prior": trainer.parent_choice if isinstance(trainer, ConvexTrainer) else None,
             "peak_memory": peak_memory(self.device),
         }
         self.events(message="done", progress={"done": len(trainer.batches), "total": len(trainer.batches)})
         return report
+
+    def _pictures(self, splits: Splits) -> dict[str, int] | None:
+        """How many pictures the trajectories have and how many of these the model reads; None without pictures."""
+        distinct = {
+            trajectory.content_hash: trajectory
+            for records in splits.values()
+            for record in records
+            for trajectory in record_trajectories(record)
+        }
+        count, at_hand = count_pictures(distinct.values())
+        if not count:
+            return None
+        if not self.recipe.image_encoder:
+            self.events(message=f"{count:,} pictures are not read, since `image_encoder` names nothing")
+        elif at_hand < count:
+            self.events(
+                message=f"{count - at_hand:,} of {count:,} pictures are not in the data, and are not read"
+            )
+        return {"count": count, "read": at_hand if self.recipe.image_encoder else 0}
 
     def _split(self, name: str) -> list[FeedbackRecord]:
         """Its records with the conditions that the model reads."""

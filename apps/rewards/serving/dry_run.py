@@ -52,7 +52,7 @@ async def dry_run(request: Request, state: ServiceState, caller: Caller) -> list
         if is_explained:
             require_reasons(version)
         with asked.item_error_scope():
-            items = await parsers.run(_load, asked.items, caller.project, probe)
+            items = await parsers.run(_load, asked.items, caller.project, probe, version.sees_pictures)
             prepared = await parsers.run(version.render, items)
             prepared = replace(prepared, with_component_steps=is_detailed)
             scores = await version.score(prepared)
@@ -72,12 +72,14 @@ def _probe(value: Any) -> str | None:
     return value
 
 
-def _load(items: Sequence[ScoreInput], project: str, probe: str | None) -> list[ScoreInput]:
+def _load(
+    items: Sequence[ScoreInput], project: str, probe: str | None, with_pictures: bool
+) -> list[ScoreInput]:
     """With the reference answer of the task, which components may need. Raises RewardError for a trajectory that the
     probe cannot change."""
     keys = [item.content.id for item in items if isinstance(item.content, TrajectoryId)]
     loaded = []
-    for index, content in enumerate(load_stored_trajectories(keys, project)):
+    for index, content in enumerate(load_stored_trajectories(keys, project, with_pictures=with_pictures)):
         if probe is not None:
             if not can_be_probed(content):
                 raise RewardError("the trajectory has no words to change.", pointer=f"/{index}")

@@ -151,13 +151,15 @@ def parse_tags(document: Mapping[str, Any], headers: Mapping[str, str]) -> Tags:
     )
 
 
-def load_items(items: Sequence[ScoreInput], project: str) -> list[ScoreInput]:
-    """The items, stored trajectories read. Only `trajectory_id` reads the database."""
+def load_items(items: Sequence[ScoreInput], project: str, *, with_pictures: bool = False) -> list[ScoreInput]:
+    """The items, stored trajectories read. Only `trajectory_id` reads the database. with_pictures: of stored ones."""
     loaded = []
     for index, item in enumerate(items):
         content = item.content
         if isinstance(content, TrajectoryId):
-            stored = load_stored_trajectory(content.id, project, pointer=f"/{index}/trajectory_id")
+            stored = load_stored_trajectory(
+                content.id, project, pointer=f"/{index}/trajectory_id", with_pictures=with_pictures
+            )
             item = item.with_content(stored)
         loaded.append(item)
     return loaded

@@ -59,7 +59,7 @@ async def answer(
             require_reasons(
                 target.active
             )  # or what a request gets would depend on which version its items draw
-        chosen = await parsers.run(scoring.choose, release, target.active)
+        chosen = await parsers.run(scoring.choose, release, target.active, candidate)
         rest = [place for place in range(len(scoring.items)) if place not in chosen]
         found, by_candidate = await asyncio.gather(
             scoring.score(target.active, rest),
@@ -127,10 +127,10 @@ class _Scoring:
             return {}
         return {place: replace(score, flags=(*score.flags, CANARY)) for place, score in found.items()}
 
-    def choose(self, release: ReleaseInfo, active: Version) -> list[int]:
+    def choose(self, release: ReleaseInfo, active: Version, candidate: Version) -> list[int]:
         """In a parser thread: the places that the candidate answers. What is ranked together gets one version."""
         with self.request.item_error_scope():
-            self._load()
+            self._load(with_pictures=active.sees_pictures or candidate.sees_pictures)
         if release.share <= 0:
             return []
         keys = [comparison_key(self.request.tags, active.read(item)) for item in self.items]
@@ -142,8 +142,9 @@ class _Scoring:
             if key is not None and release_draw(release, key) < release.share
         ]
 
-    def _load(self) -> None:
-        self.items, self.is_loaded = load_items(self.request.items, self.caller.project), True
+    def _load(self, *, with_pictures: bool) -> None:
+        self.items = load_items(self.request.items, self.caller.project, with_pictures=with_pictures)
+        self.is_loaded = True
 
     def _compared_items(self, version: Version, places: Sequence[int]) -> list[ScoreInput]:
         """Items of a request that came as groups are in these, for a version that compares them."""
@@ -159,7 +160,7 @@ class _Scoring:
         """In a parser thread."""
         request = self.request
         if not self.is_loaded:
-            self._load()
+            self._load(with_pictures=version.sees_pictures)
         if request.with_critiques and not version.writes_critiques:
             raise RewardError(
                 "No component of this endpoint writes critiques; deploy a model of the objective `generative` or a "

@@ -52,6 +52,7 @@ class FakeModel:
     rewrites: bool = False
     named_sources: frozenset[Source] = frozenset()
     conditioned: tuple[Condition, ...] = ()
+    sees_pictures: bool = False
     seen: list[Any] = field(default_factory=list)
     compares: bool = False
     gives_reasons: bool = False

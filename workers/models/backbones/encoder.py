@@ -27,6 +27,7 @@ from workers.schema.encoder_folder import (
 )
 from workers.schema.encoder_recipes import GROUP_TOKENS
 from workers.text import ChunkRenderer
+from workers.text.pictures import PictureReading
 
 EMBEDDED = "embedded"
 BUCKET = 16  # chunks are padded to a multiple of this, so that few shapes occur
@@ -124,6 +125,7 @@ def chunk_renderer(
     names_speakers: bool = False,
     description: EncoderDescription | None = None,
     conditioned: tuple[Condition, ...] = (),
+    pictures: PictureReading | None = None,
 ) -> ChunkRenderer:
     """The renderer for an encoder's tokenizer. Raises RewardError where the encoder takes no such chunks.
 
@@ -140,7 +142,15 @@ def chunk_renderer(
         tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *known])
     before, after = _frame(tokenizer)
     renderer = ChunkRenderer(
-        tokenizer, before, after, chunk_tokens, max_tokens, names_speakers, reading.prompt, conditioned
+        tokenizer,
+        before,
+        after,
+        chunk_tokens,
+        max_tokens,
+        names_speakers,
+        reading.prompt,
+        conditioned,
+        pictures,
     )
     longest = None if description.longest is None else description.longest - renderer.frame
     if longest is not None and chunk_tokens > longest:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,17 +15,22 @@ from workers.errors import RewardError
 from workers.models.backbones.base import Backbone
 from workers.models.backbones.chunk_encoder import embed_ahead, embed_chunks
 from workers.models.backbones.layer_encoder import layers_above
+from workers.models.backbones.picture_encoder import PictureEncoder
+from workers.models.backbones.picture_projection import PictureProjection
 from workers.models.backbones.pooling import EmbeddingPooling
 from workers.models.cache.embeddings import ChunkCache
 from workers.models.states import States
 from workers.schema.conditions import CONDITIONS, Condition
 from workers.text import GROUNDING, SOURCES, ChunkRenderer, Chunks
+from workers.text.pictures import Picture
 
 SIMILARITIES = 3
 _OWN = ("agent", "reasoning")  # sources of what the agent wrote
 # Shares, cosines and logarithms differ by about a tenth from chunk to chunk; embeddings, once normalised, by one. What
 # is so much smaller is hardly learnt from: a length that decides everything was missed.
 GROUND_SCALE = 8.0
+_SCALED_BY = 256  # pictures, of which the scale of their numbers is taken
+_AHEAD = 64  # pictures encoded between two checks for a stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,8 @@ class ChunkBatch:
     """Rendered trajectories as tensors; equal chunks stand once in `chunks`.
 
     chunks: framed ids. place [b, t]: row of `chunks`; sources [b, t]; grounding [b, t, numbers] float64; mask [b, t].
-    overlap: [b, t, 2 * CONDITIONS] float64, None where no model of these reads conditions.
+    overlap: [b, t, 2 * CONDITIONS] float64, None where no model of these reads conditions. pictures: equal ones once;
+    picture_place [b, t]: row of them, -1 where a chunk is text.
     """
 
     chunks: list[tuple[int, ...]]
@@ -40,6 +47,8 @@ class ChunkBatch:
     sources: Tensor
     grounding: Tensor
     mask: Tensor
+    pictures: list[Picture]
+    picture_place: Tensor
     overlap: Tensor | None = None
 
 
@@ -50,14 +59,19 @@ def collate(batch: Sequence[Chunks], renderer: ChunkRenderer) -> ChunkBatch:
     sources = torch.zeros(len(batch), longest, dtype=torch.long)
     grounding = torch.zeros(len(batch), longest, len(GROUNDING), dtype=torch.float64)
     mask = torch.zeros(len(batch), longest, dtype=torch.bool)
+    pictures: dict[Picture, int] = {}
+    picture_place = torch.full((len(batch), longest), -1, dtype=torch.long)
     for row, item in enumerate(batch):
         count = len(item.chunks)
         framed = [renderer.framed(chunk.ids) for chunk in item.chunks]
         place[row, :count] = torch.tensor([rows.setdefault(ids, len(rows)) for ids in framed])
+        for column, chunk in enumerate(item.chunks):
+            if chunk.picture is not None:
+                picture_place[row, column] = pictures.setdefault(chunk.picture, len(pictures))
         sources[row, :count] = torch.tensor([chunk.source for chunk in item.chunks])
         grounding[row, :count] = torch.tensor(item.grounding, dtype=torch.float64)
         mask[row, :count] = True
-    batched = ChunkBatch(list(rows), place, sources, grounding, mask)
+    batched = ChunkBatch(list(rows), place, sources, grounding, mask, list(pictures), picture_place)
     if not renderer.conditioned:
         return batched
     overlap = torch.zeros(len(batch), longest, 2 * len(CONDITIONS), dtype=torch.float64)
@@ -69,7 +83,7 @@ def collate(batch: Sequence[Chunks], renderer: ChunkRenderer) -> ChunkBatch:
 @dataclass(frozen=True, slots=True)
 class MixerConfig:
     """ground_scale: what the grounding numbers are multiplied by; artifacts from before it was said have 1.
-    conditioned: the conditions that it reads."""
+    conditioned: the conditions that it reads. picture_size: numbers of a cell of a picture; 0: it sees none."""
 
     hidden: int  # of the encoder
     width: int = 128
@@ -79,6 +93,7 @@ class MixerConfig:
     dropout: float = 0.0
     ground_scale: float = 1.0
     conditioned: tuple[Condition, ...] = ()
+    picture_size: int = 0
 
 
 class Mixer(nn.Module):
@@ -100,6 +115,11 @@ class Mixer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.conditions = ConditionGates(config) if config.conditioned else None
+        self.pictures = (
+            PictureProjection(config.picture_size, config.width, config.dropout)
+            if config.picture_size
+            else None
+        )
 
     def forward(
         self,
@@ -108,13 +128,21 @@ class Mixer(nn.Module):
         grounding: Tensor,
         mask: Tensor,
         overlap: Tensor | None = None,
+        pictures: Tensor | None = None,
+        picture_place: Tensor | None = None,
     ) -> Tensor:
         """embeddings [b, t, hidden], sources [b, t] long, grounding [b, t, numbers], mask [b, t] bool (True: a chunk),
-        overlap [b, t, 2 * CONDITIONS] of a model that reads conditions.
+        overlap [b, t, 2 * CONDITIONS] of a model that reads conditions. pictures [pictures, cells, picture_size] and
+        picture_place [b, t], of a model that sees, where the batch has any.
 
         Returns [b, 1 + t, width]; place 0 is the start.
         """
         x = self.project(self.dropout(self.normalise(embeddings))) + self.source(sources)
+        if self.pictures is not None and pictures is not None and picture_place is not None:
+            is_picture = picture_place >= 0
+            seen = self.pictures(pictures)[picture_place.clamp(min=0)] + self.source(sources)
+            x = torch.where(is_picture.unsqueeze(-1), seen, x)
+            embeddings = embeddings * ~is_picture.unsqueeze(-1)  # like no text, and no text is like it
         if self.ground is not None:
             similar = similarities(embeddings, sources, mask)
             x = x + self.ground(self.config.ground_scale * torch.cat([grounding, similar], -1))
@@ -217,7 +245,8 @@ def _mean(values: Tensor, where: Tensor) -> Tensor:
 
 class StepEncoder(Backbone):
     """frozen: the encoder is not trained, its embeddings may be cached. name: of the encoder, in the cache's keys.
-    layer_decay: of an encoder that is trained, each layer learns at so much of the rate of the one above it."""
+    layer_decay: of an encoder that is trained, each layer learns at so much of the rate of the one above it.
+    picture_encoder: of a model that sees; frozen always."""
 
     kind = "step-encoder"
 
@@ -231,6 +260,7 @@ class StepEncoder(Backbone):
         name: str = "",
         pooling: EmbeddingPooling | None = None,
         layer_decay: float = 1.0,
+        picture_encoder: PictureEncoder | None = None,
     ) -> None:
         super().__init__()
         self.encoder = encoder.requires_grad_(not frozen)
@@ -241,6 +271,7 @@ class StepEncoder(Backbone):
         self.frozen = frozen
         self.name = name.encode()
         self.width = mixer.config.width
+        self.picture_encoder = None if picture_encoder is None else picture_encoder.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "StepEncoder":
         super().train(mode)
@@ -286,6 +317,7 @@ class StepEncoder(Backbone):
             collated.grounding.to(precise),
             collated.mask.to(precise.device),
             None if collated.overlap is None else collated.overlap.to(precise),
+            *self._seen(collated, precise, cache),
         )
         rows = [
             torch.cat([row[[item.start]], row[[1 + read for read in item.reads if read is not None]]])
@@ -293,6 +325,22 @@ class StepEncoder(Backbone):
         ]
         cached = [_cached(item, row, hits) for item, row in zip(batch, collated.place.tolist(), strict=True)]
         return States(torch.cat(rows), tuple(len(row) - 1 for row in rows), tuple(cached))
+
+    def _seen(
+        self, batch: ChunkBatch, precise: Tensor, cache: ChunkCache | None
+    ) -> tuple[Tensor, Tensor] | tuple[()]:
+        if self.picture_encoder is None or not batch.pictures:
+            return ()
+        embedded = self.picture_encoder.embed(batch.pictures, cache)
+        return embedded.to(precise), batch.picture_place.to(precise.device)
+
+    def prepare(self, rendered: Sequence[Any]) -> None:
+        """Take the scale of the numbers of pictures from those of the training, where a parent has given none."""
+        if self.picture_encoder is None or self.mixer.pictures is None or self.mixer.pictures.is_fitted:
+            return
+        pictures = _distinct_pictures(rendered)[:_SCALED_BY]
+        if pictures:
+            self.mixer.pictures.fit_scale(self.picture_encoder.embed(pictures))
 
     def embed(
         self, chunks: Sequence[tuple[int, ...]], *, cache: ChunkCache | None = None
@@ -312,7 +360,7 @@ class StepEncoder(Backbone):
             (place, chunk.agent_step, self.renderer.framed(chunk.ids))
             for place, item in enumerate(batch)
             for chunk in item.chunks
-            if chunk.agent_step is not None and SOURCES[chunk.source] in _OWN
+            if chunk.agent_step is not None and SOURCES[chunk.source] in _OWN and chunk.picture is None
         ]
         rows = {ids: row for row, ids in enumerate(dict.fromkeys(ids for *_, ids in own))}
         found = [np.zeros((len(item.reads), self.mixer.config.hidden)) for item in batch]
@@ -328,6 +376,11 @@ class StepEncoder(Backbone):
 
     def encode_ahead(self, batch: Sequence[Chunks], cache: ChunkCache) -> Iterator[int]:
         """Every chunk, see `embed_ahead`."""
+        if self.picture_encoder is not None:
+            pictures = _distinct_pictures(batch)
+            for start in range(0, len(pictures), _AHEAD):
+                self.picture_encoder.embed(pictures[start : start + _AHEAD], cache)
+                yield min(start + _AHEAD, len(pictures))
         chunks = {self.renderer.framed(chunk.ids) for item in batch for chunk in item.chunks}
         yield from embed_ahead(
             self.encoder, self.name, chunks, cache, pooling=self.pooling, bfloat16=self.in_bfloat16
@@ -338,12 +391,23 @@ class StepEncoder(Backbone):
         if self.frozen:
             return sum(len(item.chunks) for item in batch)
         frame = self.renderer.frame
-        return sum(len(ids) + frame for ids in {chunk.ids for item in batch for chunk in item.chunks})
+        return sum(
+            chunk.size(frame)
+            for chunk in {
+                chunk.ids or chunk.picture: chunk for item in batch for chunk in item.chunks
+            }.values()
+        )
 
 
 def _cached(chunks: Chunks, row: list[int], hits: set[int]) -> int:
     return sum(
-        len(chunk.ids) + chunks.frame
+        chunk.size(chunks.frame)
         for chunk, place in zip(chunks.chunks, row, strict=False)
-        if place in hits
+        if place in hits and chunk.picture is None
     )
+
+
+def _distinct_pictures(batch: Sequence[Chunks]) -> list[Picture]:
+    """In the order of their digests."""
+    found = {chunk.picture for item in batch for chunk in item.chunks if chunk.picture is not None}
+    return sorted(found, key=lambda picture: picture.digest)

@@ -36,6 +36,7 @@ from workers.schema.encoder_folder import (
 from workers.schema.recipe import Recipe
 from workers.schema.safetensors_header import tensor_shapes
 from workers.text import ChunkRenderer
+from workers.text.pictures import PictureReading
 
 _COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json")
 
@@ -54,7 +55,12 @@ def described_encoder(recipe: Recipe) -> EncoderDescription:
 
 
 def encoder_renderer(
-    recipe: Recipe, *, max_tokens: int, names_speakers: bool, conditioned: tuple[Condition, ...] = ()
+    recipe: Recipe,
+    *,
+    max_tokens: int,
+    names_speakers: bool,
+    conditioned: tuple[Condition, ...] = (),
+    pictures: PictureReading | None = None,
 ) -> ChunkRenderer:
     described = described_encoder(recipe)
     return chunk_renderer(
@@ -64,6 +70,7 @@ def encoder_renderer(
         names_speakers=names_speakers,
         description=described,
         conditioned=conditioned,
+        pictures=pictures,
     )
 
 

@@ -21,8 +21,15 @@ from workers.models.kinds.encoder_files import (
     pretrained_parts,
     save_encoder,
 )
+from workers.models.kinds.picture_files import (
+    load_picture_encoder,
+    new_picture_encoder,
+    picture_reading,
+    save_picture_encoder,
+)
 from workers.schema.recipe import Recipe
 from workers.text import ChunkRenderer
+from workers.text.pictures import PictureReading
 
 KIND = "step-encoder"
 _MIXER = "mixer.safetensors"
@@ -32,17 +39,26 @@ _STEP_RULE = (
 
 
 def renderer(recipe: Recipe, examples: Any = ()) -> ChunkRenderer:
+    return _renderer(recipe, picture_reading(new_picture_encoder(recipe.image_encoder)))
+
+
+def _renderer(recipe: Recipe, pictures: PictureReading | None) -> ChunkRenderer:
     return encoder_renderer(
-        recipe, max_tokens=recipe.max_tokens, names_speakers=True, conditioned=recipe.conditioned
+        recipe,
+        max_tokens=recipe.max_tokens,
+        names_speakers=True,
+        conditioned=recipe.conditioned,
+        pictures=pictures,
     )
 
 
 def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str, names: Names) -> StepEncoder:
     """like: one whose encoder is shared, where it is not trained."""
-    reads = renderer(recipe)
     shared = None
     if like is not None and not recipe.unfrozen:
         shared = EncoderParts(like.encoder, like.pooling, like.name.decode())
+    sees = new_picture_encoder(recipe.image_encoder) if like is None else like.picture_encoder
+    reads = _renderer(recipe, picture_reading(sees))
     parts = pretrained_parts(recipe, reads, shared)
     if recipe.unfrozen and recipe.gradient_checkpointing:
         base: Any = parts.encoder
@@ -64,6 +80,7 @@ def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str, 
         dropout=recipe.dropout,
         ground_scale=GROUND_SCALE,
         conditioned=recipe.conditioned,
+        picture_size=0 if sees is None else sees.size,
     )
     return StepEncoder(
         parts.encoder,
@@ -73,6 +90,7 @@ def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str, 
         name=parts.name,
         pooling=parts.pooling,
         layer_decay=recipe.encoder_layer_decay,
+        picture_encoder=sees,
     )
 
 
@@ -82,6 +100,7 @@ def heads(recipe: Recipe, width: int, names: Names) -> dict[str, Any]:
 
 def save(backbone: StepEncoder, heads: Heads, folder: Path, recipe: Recipe) -> dict[str, Any]:
     described = save_encoder(backbone.encoder, folder, recipe, pooling=backbone.pooling)
+    described |= save_picture_encoder(backbone.picture_encoder, folder, recipe.image_encoder)
     save_file(tensors(backbone.mixer), folder / _MIXER)
     return {
         "backbone": {"kind": KIND, **described, "unfrozen": recipe.unfrozen},
@@ -101,12 +120,14 @@ def load(
     folder: Path, manifest: dict[str, Any], placement: Placement
 ) -> tuple[StepEncoder, HeadsConfig, dict[str, Any]]:
     backbone, text = manifest["backbone"], manifest["text"]
+    sees = load_picture_encoder(folder, backbone)
     reads = chunk_renderer(
         folder,
         chunk_tokens=text["chunk_tokens"],
         max_tokens=text["max_tokens"],
         names_speakers=text.get("speakers", False),
         conditioned=tuple(text.get("conditioned", ())),
+        pictures=picture_reading(sees),
     )
     parts = load_saved_parts(folder, backbone, reads)
     weights, described = load_file(folder / _MIXER), dict(manifest["mixer"])
@@ -118,7 +139,15 @@ def load(
     mixer = Mixer(MixerConfig(**described))
     mixer.load_state_dict(weights, strict=True)
     frozen = not backbone["unfrozen"]
-    model = StepEncoder(parts.encoder, mixer, reads, frozen=frozen, name=parts.name, pooling=parts.pooling)
+    model = StepEncoder(
+        parts.encoder,
+        mixer,
+        reads,
+        frozen=frozen,
+        name=parts.name,
+        pooling=parts.pooling,
+        picture_encoder=sees,
+    )
     mixer.double()  # it is small: its rounding is then nothing next to the encoder's
     return model, config, head_weights
 
