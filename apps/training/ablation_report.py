@@ -6,7 +6,14 @@ from typing import Any
 
 from django.contrib.humanize.templatetags.humanize import intcomma
 
-from apps.core.number_format import decimal, decimal_interval, percent, percent_interval
+from apps.core.number_format import (
+    decimal,
+    decimal_interval,
+    percent,
+    percent_interval,
+    points,
+    points_interval,
+)
 
 CHANNELS = {
     "words": "Words",
@@ -95,6 +102,7 @@ def _sentence(found: Mapping[str, Any]) -> str:
 def _table(part: str, found: Mapping[str, Any]) -> AblationTable:
     title, measure, is_share = _PARTS[part]
     shown, shown_interval = (percent, percent_interval) if is_share else (decimal, decimal_interval)
+    brings, brings_interval = (points, points_interval) if is_share else (decimal, decimal_interval)
 
     def value(variant: Mapping[str, Any] | None) -> str:
         return _NOT_SHOWN if variant is None or variant["value"] is None else shown(variant["value"])
@@ -105,8 +113,8 @@ def _table(part: str, found: Mapping[str, Any]) -> AblationTable:
         return ChannelRow(
             name,
             value(without),
-            _NOT_SHOWN if difference is None else shown(difference),
-            shown_interval(interval) if interval else "",
+            _NOT_SHOWN if difference is None else brings(difference),
+            brings_interval(interval) if interval else "",
             _tone(interval),
             value(variants["alone"]),
         )

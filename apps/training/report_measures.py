@@ -8,6 +8,8 @@ from apps.core.number_format import (
     decimal_interval,
     percent,
     percent_interval,
+    points,
+    points_interval,
 )
 from apps.training.baselines import (
     BestBaseline,
@@ -59,11 +61,16 @@ class Baseline:
 
     @property
     def shown_difference(self) -> str:
-        return "" if self.difference is None else _format_value(self.difference, is_share=self.is_share)
+        """In points where the measure is a share: 75.5 % less 71.5 % is 4.0 points, not 4 %."""
+        if self.difference is None:
+            return ""
+        return points(self.difference) if self.is_share else decimal(self.difference)
 
     @property
     def shown_interval(self) -> str:
-        return _shown_interval(self.interval, is_share=self.is_share)
+        if self.interval is None or not self.is_share:
+            return _shown_interval(self.interval, is_share=False)
+        return points_interval(self.interval)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ function toolOf(select) {
 }
 function showParameters(select) {
   const tool = toolOf(select);
-  const place = select.parentElement.querySelector(".step-call-parameters");
+  const place = select.parentElement.querySelector(".correction-call-parameters");
   if ((place.dataset.of ?? "") !== select.value) { // what stays is not read out once more
     place.dataset.of = select.value;
     place.replaceChildren(...(tool ? [...tool.cloneNode(true).children] : []));
@@ -94,7 +94,7 @@ function showParameters(select) {
   return tool;
 }
 document.addEventListener("change", (event) => {
-  if (!event.target.matches?.(".step-call > select")) return;
+  if (!event.target.matches?.(".correction-call > select")) return;
   const select = event.target;
   const written = select.parentElement.querySelector("textarea");
   const templates = [...document.querySelectorAll("#work [data-template]")].map(({ dataset }) => dataset.template);
@@ -103,7 +103,7 @@ document.addEventListener("change", (event) => {
   written.value = tool?.dataset.template ?? "";
   written.dispatchEvent(new Event("input", { bubbles: true }));
 });
-export const showAllParameters = () => document.querySelectorAll("#work .step-call > select").forEach(showParameters);
+export const showAllParameters = () => document.querySelectorAll("#work .correction-call > select").forEach(showParameters);
 
 // A mistake in a correction is where it was written.
 export function showMistake(name) {

@@ -151,7 +151,7 @@ def test_a_tool_call_as_what_it_should_have_done(at_work: Any, tools: Any, proje
     page.keyboard.type("I pay it back.")
     press(page, "Tab")
     page.keyboard.type("ref")  # the tool, by its first letters
-    expect(page.locator(".step-call-parameters").nth(1)).to_contain_text("amount number, required")
+    expect(page.locator(".correction-call-parameters").nth(1)).to_contain_text("amount number, required")
     press(page, "Tab")
     arguments = page.locator("[name=step-left-1-arguments]")
     expect(arguments).to_be_focused()
@@ -171,7 +171,7 @@ def test_a_tool_call_as_what_it_should_have_done(at_work: Any, tools: Any, proje
     expect(page.get_by_text("saved")).to_be_visible()
     page.reload()
     expect(arguments).to_have_value('{"order": "7", "amount": 5}')
-    expect(page.locator(".step-call-parameters").nth(1)).to_contain_text("Pays money back.")
+    expect(page.locator(".correction-call-parameters").nth(1)).to_contain_text("Pays money back.")
     press(page, "Enter")
     expect(page.get_by_text("All done")).to_be_visible()
     call = {"name": "refund", "arguments": {"order": "7", "amount": 5}}
@@ -194,7 +194,7 @@ def test_a_call_that_is_half_written_comes_back_unfolded(at_work: Any, tools: An
     expect(arguments).to_be_visible()
     expect(arguments).to_have_value('{"order": ')
     expect(page.locator("[name=step-left-1-tool]")).to_have_value("refund")
-    expect(page.locator(".step-call-parameters").nth(1)).to_contain_text("Pays money back.")
+    expect(page.locator(".correction-call-parameters").nth(1)).to_contain_text("Pays money back.")
 
 
 def test_what_it_should_have_done_at_the_first_error(at_work: Any, tools: Any, project: Project) -> None:

@@ -1,11 +1,13 @@
-"""Pages use only what is in our smaller build of Bootstrap (static/vendor/bootstrap/build.sh)."""
+"""Pages use only what is in our smaller build of Bootstrap (build.sh next to it), and our style sheets agree."""
 
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+CSS = ROOT / "static/css"
 VENDOR = ROOT / "static/vendor/bootstrap"
 ATTRIBUTE = re.compile(r'class(?:Name)?"?\s*[:=]\s*"([^"]*)"')
 CALL = re.compile(r"classList\.\w+\(([^)]*)\)")
@@ -65,3 +67,35 @@ def test_wide_tables_scroll_in_their_cards() -> None:
         if "table-responsive" not in before[-140:]
     ]
     assert set(loose) == narrow
+
+
+def _declared(css: str) -> Iterator[tuple[str, str]]:
+    """(class, property) of rules for all widths that are of one class alone."""
+    plain = re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)
+    plain = re.sub(r"@[^{}]+\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", plain)
+    for selector, body in re.findall(r"([^{}]+)\{([^{}]*)\}", plain):
+        if re.fullmatch(r"\.[\w-]+", selector.strip()):
+            properties = [declaration.partition(":")[0].strip() for declaration in body.split(";")]
+            yield from ((selector.strip(), name) for name in properties)
+
+
+def _declared_twice(sheets: Mapping[str, str]) -> set[tuple[str, str]]:
+    seen, twice = dict[tuple[str, str], str](), set()
+    for sheet, css in sheets.items():
+        for pair in _declared(css):
+            if pair[1] and seen.setdefault(pair, sheet) != sheet:
+                twice.add(pair)
+    return twice
+
+
+def test_no_two_style_sheets_style_one_class_differently() -> None:
+    """A page loads several; a name that two of them use for different things styles both."""
+    assert _declared_twice({path.name: path.read_text() for path in sorted(CSS.glob("*.css"))}) == set()
+
+
+def test_a_class_that_two_style_sheets_share_is_seen() -> None:
+    sheets = {
+        "a.css": ".call { display: grid; }",
+        "b.css": ".call { display: block; } .call b { gap: 0; }",
+    }
+    assert _declared_twice(sheets) == {(".call", "display")}

@@ -37,7 +37,11 @@ def test_an_ablation_says_what_each_channel_brings(project: Project) -> None:
         ("Overlap with the context", "neutral"),
         ("Embedding", "neutral"),
     ]
-    assert (table.rows[0].without, table.rows[0].brings, table.rows[0].alone) == ("60.0 %", "3.0 %", "58.0 %")
+    assert (table.rows[0].without, table.rows[0].brings, table.rows[0].alone) == (
+        "60.0 %",
+        "3.0 points",
+        "58.0 %",
+    )
     assert (table.rows[3].without, table.rows[3].interval) == ("–", "")
     given = report(0.63, (0.6, 0.66), ablation=ablation("preference"))
     page = render_to_string("training/_report.html", report_context(given, project))
@@ -82,4 +86,9 @@ def test_a_report_says_how_much_of_a_parent_is_used(
     found = ablation_report(given)
     assert found is not None and said in found.prior
     first = found.tables[0].rows[0]
-    assert (first.name, first.without, first.brings, first.alone) == ("Parent model", "61.0 %", "2.0 %", "–")
+    assert (first.name, first.without, first.brings, first.alone) == (
+        "Parent model",
+        "61.0 %",
+        "2.0 points",
+        "–",
+    )

@@ -106,9 +106,9 @@ class Command(TouchstoneCommand):
             self.say(f"    the trained model          {annotators['model']:6.1%}")
             self.say(f"    a single annotator         {annotators['leave_one_out']:6.1%}")
         for name, rule in found["baselines"].items():
-            low, high = rule["interval"]
+            low, high = (100 * bound for bound in rule["interval"])
             wins = baseline_name(name)
-            beaten = f"the model is {rule['difference']:+.1%} [{low:+.1%}, {high:+.1%}]"
+            beaten = f"the model is {100 * rule['difference']:+.1f} points [{low:+.1f}, {high:+.1f}]"
             self.say(f"  {wins:28} {rule['accuracy']:6.1%}   {beaten}")
         self.say(f"Verdict on the model: {found['verdict']}.")
 
