@@ -49,6 +49,7 @@ FOLDERS = {
             "metrics",
             "monitoring",
             "overview",
+            "policy_documents",
             "retraining",
             "reward_programs",
             "reward_studies",

@@ -25,6 +25,7 @@ ORDER = (
     "judges",
     "metrics",
     "training",
+    "policy_documents",
     "reward_programs",
     "rewards",
     "reward_studies",

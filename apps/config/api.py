@@ -32,6 +32,7 @@ from apps.lifecycle.api import router as lifecycle
 from apps.lifecycle.export_api import router as project_exports
 from apps.metrics.api import router as metrics
 from apps.monitoring.api import router as alerts
+from apps.policy_documents.api import router as policy_documents
 from apps.questions.api import router as questions
 from apps.reward_programs.api import router as reward_programs
 from apps.reward_studies.api import router as reward_studies
@@ -121,6 +122,7 @@ for tag, router in (
     ("reward studies", reward_studies),
     ("subgoals", subgoals),
     ("hindsight tasks", hindsight_tasks),
+    ("policy documents", policy_documents),
 ):
     api.add_router("", router, tags=[tag])
 

@@ -89,6 +89,7 @@ INSTALLED_APPS = [
     "apps.metrics",
     "apps.training",
     "apps.rewards",
+    "apps.policy_documents",
     "apps.reward_programs",
     "apps.reward_studies",
     "apps.connectors",

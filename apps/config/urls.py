@@ -45,6 +45,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<slug:slug>/datasets/", include("apps.datasets.urls")),
     path("p/<slug:slug>/training/", include("apps.training.urls")),
     path("p/<slug:slug>/endpoints/", include("apps.rewards.urls")),
+    path("p/<slug:slug>/policy-documents/", include("apps.policy_documents.urls")),
     path("p/<slug:slug>/reward-programs/", include("apps.reward_programs.urls")),
     path("p/<slug:slug>/subgoals/", include("apps.subgoals.urls")),
     path("p/<slug:slug>/hindsight/", include("apps.hindsight.urls")),

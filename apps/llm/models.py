@@ -65,6 +65,7 @@ class SpendingPurpose(models.TextChoices):
     PROGRAMS = "programs", "Drafts of reward programs"
     SUBGOALS = "subgoals", "Proposals of subgoals"
     HINDSIGHT = "hindsight", "Proposals of hindsight tasks"
+    POLICIES = "policies", "Rules of policy documents"
 
 
 class Spending(models.Model):

@@ -26,6 +26,7 @@ class Criterion(models.Model):
         HUMAN = "human"
         INDUCED = "induced"
         IMPORTED = "imported"
+        POLICY = "policy"
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="criteria")
     name = models.CharField(max_length=200)

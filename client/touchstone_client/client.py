@@ -20,6 +20,7 @@ from touchstone_client.resources.lifecycle import ProjectExports, Retention
 from touchstone_client.resources.metrics import Inductions, Metrics
 from touchstone_client.resources.notifications import Notifications
 from touchstone_client.resources.people import Invitations, Keys, Members, Projects
+from touchstone_client.resources.policy_documents import PolicyDocuments
 from touchstone_client.resources.questions import Questions
 from touchstone_client.resources.reward_programs import RewardPrograms
 from touchstone_client.resources.reward_studies import RewardStudies
@@ -64,6 +65,7 @@ class ProjectCalls(Generic[DriverT]):
         self.members = Members(project, driver)
         self.metrics = Metrics(project, driver)
         self.models = Models(project, driver)
+        self.policy_documents = PolicyDocuments(project, driver)
         self.projects = Projects(project, driver)
         self.retention = Retention(project, driver)
         self.questions = Questions(project, driver)

@@ -35,6 +35,7 @@ NOT_OFFERED: dict[tuple[str, str], str] = {
 # What stands for a parameter of a method.
 SAMPLES: dict[str, Any] = {
     "source": [{"messages": []}],
+    "file": b"x",
     "records": [{"choice": "a"}],
     "items": {"size": 2},
     "criteria": [{"name": "polite"}],

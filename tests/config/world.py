@@ -24,6 +24,7 @@ from apps.lifecycle.models import ProjectExport
 from apps.llm.models import LLMConnection
 from apps.metrics.models import Induction, Metric
 from apps.monitoring.models import Alert
+from apps.policy_documents.models import PolicyDocument, PolicyRule, PolicySplit, PolicyVersion
 from apps.questions.models import QuestionAnswer, TrajectoryQuestion
 from apps.reward_programs.models import RewardProgramJob, RewardProgramVersion
 from apps.reward_studies.models import RewardStudy
@@ -140,6 +141,21 @@ def make_world(slug: str) -> World:
         result={"categories": [{"name": "a", "definition": ""}]},
     )
     QuestionAnswer.objects.create(question=question, trajectory=first, explanation="So.", state="done")
+    policy_document = PolicyDocument.objects.create(project=project, name="Refunds")
+    policy_version = PolicyVersion.objects.create(
+        document=policy_document, number=1, text="You must ask before a refund."
+    )
+    policy_rule = PolicyRule.objects.create(
+        version=policy_version,
+        start=0,
+        end=29,
+        statement="You must ask before a refund.",
+        category="behavioural",
+        severity="medium",
+    )
+    policy_split = PolicySplit.objects.create(
+        project=project, version=policy_version, state=JobState.FAILED, error="It could not be done."
+    )
     reward_program = RewardProgramVersion.objects.create(
         project=project, name="short", version=1, code="def reward(t):\n    return 1", code_hash="0" * 64
     )
@@ -228,6 +244,11 @@ def make_world(slug: str) -> World:
             "deletions": TrajectoryDeletion.objects.create(project=project, item_count=1).pk,
             "bulk-jobs": bulk_job.pk,
             "questions": question.pk,
+            "policy-documents": policy_document.pk,
+            "policy-rules": policy_rule.pk,
+            "rules": policy_rule.pk,
+            "policy-splits": policy_split.pk,
+            "splits": policy_split.pk,
             "reward-programs": reward_program.pk,
             "subgoals": subgoal_list.pk,
             "subgoal-proposals": subgoal_proposal.pk,

@@ -45,6 +45,7 @@ NAV_GROUPS = (
         (
             NavPage("Campaigns", "annotation:campaign-list", Role.ANNOTATOR, ("active-learning/",)),
             NavPage("Rubrics", "rubrics:rubric-list"),
+            NavPage("Policy documents", "policy_documents:document-list"),
             NavPage("Judges", "judges:judge-list", covers=("judge-runs/",)),
             NavPage("Metrics", "metrics:induction-list"),
         ),

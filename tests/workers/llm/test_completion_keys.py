@@ -120,6 +120,7 @@ def test_prompts_that_were_used_never_change() -> None:
         "label_window.v1.txt": "c9a324375a39bae5",
         "match.v1.txt": "4a111341713aa583",
         "place.v1.txt": "4885483dd123257d",
+        "policy_rules.v1.txt": "88bbd1b9f4c02822",
         "propose.v1.txt": "f6f0b6cd9baa9bbe",
         "propose_subgoals.v1.txt": "e200b364c56c96c1",
         "revise_program.v1.txt": "39ab23009e436494",

@@ -1,0 +1,1 @@
+"""Rules of policy documents: reading documents, splitting them into rules, comparing versions."""
