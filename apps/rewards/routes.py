@@ -13,7 +13,7 @@ OPENAPI = PublicRoute("/api/v1/rewards/openapi.json", _GET)
 API = (
     *(
         PublicRoute(f"{_ENDPOINT}/{call}", _POST)
-        for call in ("score", "compare", "rank", "critique", "advantages")
+        for call in ("score", "compare", "rank", "critique", "advantages", "guard")
     ),
     OPENAPI,
     PublicRoute(f"{_ENDPOINT}/", _GET),

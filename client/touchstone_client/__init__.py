@@ -26,7 +26,7 @@ from touchstone_client.retries import Retries
 from touchstone_client.rewards import AsyncRewardClient, RewardClient
 from touchstone_client.trajectories import Ingested, ingest
 from touchstone_client.trl import trl_reward, trl_reward_async
-from touchstone_client.values import Comparison, Item, Ranking, Reason, Result, Scores
+from touchstone_client.values import Comparison, GuardDecision, Item, Ranking, Reason, Result, Scores
 from touchstone_client.verifiers import verifiers_reward
 from touchstone_client.verl import verl_compute_score, verl_compute_score_batch, verl_compute_score_sync
 
@@ -40,6 +40,7 @@ __all__ = [
     "Client",
     "Comparison",
     "GroupSignal",
+    "GuardDecision",
     "Ingested",
     "Item",
     "JobFailed",

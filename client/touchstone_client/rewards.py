@@ -8,18 +8,20 @@ from urllib.parse import quote
 
 import httpx
 
-from touchstone_client.errors import Refused
+from touchstone_client.errors import Refused, RewardServiceError
 from touchstone_client.retries import PATIENT, Retries
 from touchstone_client.transport import TIMEOUT, AsyncCaller, Caller, Key, session_headers
 from touchstone_client.values import (
     AdvantageGroups,
     Comparison,
+    GuardDecision,
     Item,
     Ranking,
     Scores,
     merge,
     read_advantages,
     read_comparison,
+    read_guard_decision,
     read_ranking,
     read_scores,
 )
@@ -42,6 +44,7 @@ class _Requests:
         self.endpoint, self.path = endpoint, f"/api/v1/rewards/{quote(endpoint, safe='')}"
         self.run, self.policy_version, self.batch, self.version = run, policy_version, batch, version
         self._answered: int | None = None
+        self._on_failure = "deny"  # until the endpoint says otherwise
 
     def body(self, items: Sequence[Item], **options: Any) -> dict[str, Any]:
         tags = {"run": self.run, "policy_version": self.policy_version, "version": self.version}
@@ -78,6 +81,25 @@ class _Requests:
         body = self.body([], **options)
         del body["inputs"]
         return body | {"groups": [[dict(item) for item in group] for group in groups]}
+
+    def guarded(self, messages: Sequence[Item], action: Item, **options: Any) -> dict[str, Any]:
+        body = self.body([], **options)
+        del body["inputs"]
+        return body | {"messages": [dict(message) for message in messages], "action": dict(action)}
+
+    def decided(self, reply: Any) -> GuardDecision:
+        found = read_guard_decision(reply)
+        self._on_failure = found.on_failure
+        return found
+
+    def undecided(self, error: RewardServiceError, on_failure: str | None) -> GuardDecision:
+        """What holds while the service cannot decide. Raises the error where the request itself is at fault."""
+        if isinstance(error, Refused):
+            raise error
+        decision = on_failure or self._on_failure
+        return GuardDecision(
+            decision, reason=f"No decision was made: {error}", on_failure=decision, has_failed=True
+        )
 
     def pages(self, items: Sequence[Item], *, reasons: bool) -> Iterator[Sequence[Item]]:
         size = min(self.batch, MOST_WITH_REASONS) if reasons else self.batch
@@ -191,6 +213,30 @@ class RewardClient:
         given = self._requests.options(version, policy_version, estimator=estimator, options=options)
         body = self._requests.groups(groups, **given)
         return read_advantages(self._call("advantages", body), groups, warn=logger.warning)
+
+    def guard(
+        self,
+        messages: Sequence[Item],
+        action: Item,
+        *,
+        on_failure: str | None = None,
+        version: int | None = None,
+        policy_version: str | None = None,
+    ) -> GuardDecision:
+        """Whether the agent may do `action` after `messages`: allow, deny, or ask a person.
+
+        action: a message of the assistant, or {"name", "arguments"}. on_failure: allow or deny, while the service
+        cannot be reached; by default what the endpoint said with its last decision, and deny before the first one. For
+        a guard, give the client few retries and a short timeout.
+        """
+        if on_failure not in (None, "allow", "deny"):
+            raise ValueError(f"on_failure is {on_failure!r}; it must be allow or deny")
+        options = self._requests.options(version, policy_version)
+        body = self._requests.guarded(messages, action, **options)
+        try:
+            return self._requests.decided(self._call("guard", body))
+        except RewardServiceError as error:
+            return self._requests.undecided(error, on_failure)
 
     def describe(self) -> dict[str, Any]:
         """What is deployed: version, spec, reward statistics, template fingerprint."""
@@ -326,6 +372,24 @@ class AsyncRewardClient:
         given = self._requests.options(version, policy_version, estimator=estimator, options=options)
         body = self._requests.groups(groups, **given)
         return read_advantages(await self._call("advantages", body), groups, warn=logger.warning)
+
+    async def guard(
+        self,
+        messages: Sequence[Item],
+        action: Item,
+        *,
+        on_failure: str | None = None,
+        version: int | None = None,
+        policy_version: str | None = None,
+    ) -> GuardDecision:
+        if on_failure not in (None, "allow", "deny"):
+            raise ValueError(f"on_failure is {on_failure!r}; it must be allow or deny")
+        options = self._requests.options(version, policy_version)
+        body = self._requests.guarded(messages, action, **options)
+        try:
+            return self._requests.decided(await self._call("guard", body))
+        except RewardServiceError as error:
+            return self._requests.undecided(error, on_failure)
 
     async def describe(self) -> dict[str, Any]:
         reply: dict[str, Any] = await self._caller.call("GET", f"{self._requests.path}/")

@@ -111,6 +111,46 @@ def read_scores(reply: Any, expected: int) -> Scores:
     return scores
 
 
+@dataclass(frozen=True, slots=True)
+class GuardDecision:
+    """decision: allow, deny or ask (a person). rule: the check that decided; None where none did. violations: {"rule",
+    "effect", "tool", "call", "reason"} each. reward: None where the service did not answer. on_failure: what the
+    endpoint asks for while it cannot be reached. has_failed: whether it was not, and `on_failure` decided."""
+
+    decision: str
+    rule: str | None = None
+    reason: str = ""
+    violations: tuple[dict[str, Any], ...] = ()
+    reward: float | None = None
+    flags: tuple[str, ...] = ()
+    version: int | None = None
+    on_failure: str = "deny"
+    has_failed: bool = False
+
+    @property
+    def is_allowed(self) -> bool:
+        return self.decision == "allow"
+
+
+def read_guard_decision(reply: Any) -> GuardDecision:
+    try:
+        decision, on_failure = str(reply["decision"]), str(reply["on_failure"])
+        if decision not in ("allow", "deny", "ask") or on_failure not in ("allow", "deny"):
+            raise ValueError(decision)  # noqa: TRY301
+        return GuardDecision(
+            decision,
+            reply["rule"],
+            str(reply["reason"]),
+            tuple(reply["violations"]),
+            float(reply["reward"]),
+            tuple(reply["flags"]),
+            int(reply["version"]),
+            on_failure,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadReply(f"The reply does not have the shape of a decision ({error!r}).") from error
+
+
 def read_comparison(reply: Any) -> Comparison:
     scores = read_scores(reply, 2)
     try:

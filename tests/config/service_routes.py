@@ -30,6 +30,7 @@ REWARDS = {
     "/api/v1/rewards/{endpoint}/",
     "/api/v1/rewards/{endpoint}",
     "/api/v1/rewards/{endpoint}/advantages",
+    "/api/v1/rewards/{endpoint}/guard",
     "/internal/dry-run",
     "/internal/servers",
     "/internal/embed",

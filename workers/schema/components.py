@@ -10,6 +10,7 @@ import msgspec
 from workers.errors import InvalidRecord
 from workers.schema.part_base import ComponentPart, Count, Expression, Name, PartWeight
 from workers.schema.patterns import compiled
+from workers.schema.policy_part import PolicyChecks
 from workers.schema.program_part import PythonProgram
 from workers.schema.reference_parts import AnswerMatch, EntityMatch, EvidenceMatch, GuiAction, Subgoals
 from workers.schema.step_parts import BySpeaker, Logged, Milestones, ObservationUse, RiskMap, UnitTests
@@ -262,4 +263,5 @@ Component = (
     | Agreement
     | Improvement
     | PythonProgram
+    | PolicyChecks
 )

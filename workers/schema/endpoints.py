@@ -24,7 +24,9 @@ from workers.schema.components import (
     Verifier,
 )
 from workers.schema.decode import convert, finite, optional_str, require_list, require_object
+from workers.schema.guards import GuardSettings
 from workers.schema.model_score import PROCESS_AGGREGATIONS
+from workers.schema.policy_part import PolicyChecks
 from workers.schema.transforms import (
     ADDITIVE,
     Delta,
@@ -45,13 +47,15 @@ UNCERTAIN_ABOVE = 0.5
 class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """policy_template: the chat template of the policy whose text trainers send: a known family's name (`qwen3`,
     `llama3`, ...), or of a model folder that the operator listed. Roles are then read in responses too. group_size: how
-    many inputs of a request have the same `group`, where something compares them; others are refused.
+    many inputs of a request have the same `group`, where something compares them; others are refused. guard: what the
+    call `guard` decides by, besides the components that are policy checks.
     """
 
     components: tuple[Component, ...]
     transforms: tuple[Transform, ...] = (Normalise(),)
     policy_template: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
     group_size: Annotated[int, msgspec.Meta(ge=2, le=10_000)] | None = None
+    guard: GuardSettings | None = None
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -116,7 +120,7 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         }
 
 
-OPTIONS = ("policy_template", "group_size")
+OPTIONS = ("policy_template", "group_size", "guard")
 
 
 def parse_spec(value: Any, *, pointer: str = "") -> EndpointSpec:
@@ -133,6 +137,9 @@ def parse_spec(value: Any, *, pointer: str = "") -> EndpointSpec:
         transforms=parse_transforms(value.get("transforms", []), pointer=f"{pointer}/transforms"),
         policy_template=optional_str(value.get("policy_template"), pointer=f"{pointer}/policy_template"),
         group_size=_group_size(value.get("group_size"), f"{pointer}/group_size"),
+        guard=None
+        if value.get("guard") is None
+        else convert(value["guard"], GuardSettings, pointer=f"{pointer}/guard"),
     )
     _require_sense(spec, pointer)
     return spec
@@ -241,7 +248,7 @@ def _require_sense(spec: EndpointSpec, pointer: str) -> None:
         if (
             component.weight == 0
             and component.name not in spec.components_read
-            and not isinstance(component, Verifier | JudgePart)
+            and not isinstance(component, Verifier | JudgePart | PolicyChecks)
         ):
             raise InvalidRecord(
                 "weight is 0 and no transform looks at the component; leave it out, or give it a weight.",

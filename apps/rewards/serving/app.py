@@ -63,6 +63,7 @@ def _routes() -> list[BaseRoute]:
         f"{base}/rank": handlers.rank,
         f"{base}/critique": handlers.critique,
         f"{base}/advantages": handlers.advantages,
+        f"{base}/guard": handlers.guard,
         f"{base}/": handlers.describe,
         base: handlers.describe,
         routes.OPENAPI.path: _openapi,

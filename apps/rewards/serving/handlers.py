@@ -19,6 +19,7 @@ from apps.rewards.serving.advantages import advantages_reply, parse_advantages
 from apps.rewards.serving.deployments import Target
 from apps.rewards.serving.describe import describe_deployment
 from apps.rewards.serving.dry_run import dry_run
+from apps.rewards.serving.guard import GuardDecision, decide, guard_reply, parse_guard
 from apps.rewards.serving.problems import Problem, status_of
 from apps.rewards.serving.query_embeddings import embed_queries
 from apps.rewards.serving.request_keys import QUERY_PARAMETERS
@@ -69,6 +70,13 @@ async def advantages(request: Request) -> Response:
     response = await _respond(request, parse_advantages)
     document = await _state(request).run_in_parser_pool(advantages_reply, response)
     return _answer(response, document)
+
+
+async def guard(request: Request) -> Response:
+    """Whether the agent may do what it proposes: allow, deny, or ask a person."""
+    decisions = list[GuardDecision]()
+    response = await _respond(request, parse_guard, finish=lambda found: decisions.append(decide(found)))
+    return _answer(response, guard_reply(response, decisions[0]))
 
 
 async def try_spec(request: Request) -> Response:
@@ -126,8 +134,16 @@ def _state(request: Request) -> ServiceState:
     return state
 
 
-async def _respond(request: Request, parse: Parse, *, query_key: bool = False) -> ScoreResponse:
+async def _respond(
+    request: Request,
+    parse: Parse,
+    *,
+    query_key: bool = False,
+    finish: Callable[[ScoreResponse], None] | None = None,
+) -> ScoreResponse:
     """The life of a score request: admitted, read, routed to a version, scored, recorded.
+
+    finish: called in a parser thread before anything is recorded.
 
     Once the endpoint is known the request is counted, whether it is answered or refused.
     """
@@ -155,6 +171,8 @@ async def _respond(request: Request, parse: Parse, *, query_key: bool = False) -
             charge = partial(state.gate.charge, caller.name, caller.limits)
             explainers = state.explainers.slot(caller)
             response = await answer(target, asked, caller, parsers, explainers, charge, started)
+            if finish is not None:
+                await parsers.run(finish, response)
     except (DomainError, RewardError) as error:
         log.refused(status_of(error))
         raise

@@ -44,6 +44,7 @@ _CALLS = (
     ("rank", "Order of several inputs, best first", "ScoreRequest", "Ranking"),
     ("critique", "Rewards of inputs, with critiques by component", "ScoreRequest", "Critiques"),
     ("advantages", "Advantages of groups of roll-outs", "AdvantagesRequest", "Advantages"),
+    ("guard", "Whether an agent may do what it proposes", "GuardRequest", "GuardReply"),
 )
 _PROBES = {
     "health": ("Whether the service is ready", "Health"),

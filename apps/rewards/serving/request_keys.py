@@ -11,6 +11,7 @@ SCORE_KEYS = (
     "run",
     "policy_version",
 )
+GUARD_KEYS = ("messages", "action", "version", "run", "policy_version")
 ADVANTAGES_KEYS = ("groups", "estimator", "options", "version", "run", "policy_version")
 # Of a roll-out, whether the endpoint scores it or not.
 STEP_NUMBERS, STEP_NAMES = (

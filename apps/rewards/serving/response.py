@@ -9,6 +9,7 @@ from apps.rewards.serving.registry import ReleaseInfo
 from apps.rewards.serving.requests import ScoreRequest
 from workers.engine import ItemScore
 from workers.schema import ScoreInput, Trajectory
+from workers.schema.endpoints import EndpointSpec
 
 
 @dataclass(eq=False, slots=True)
@@ -17,7 +18,8 @@ class ScoreResponse:
     items: as the version that scored them reads them. sent_items: as they were sent, for another version to read.
 
     release: the open one; None where one version was asked for. by_candidate: places of the items that its candidate
-    scored. version_before: the one that scored the policy run before, where it was another. usage: as the reply has it.
+    scored. spec: of `version`. version_before: the one that scored the policy run before, where it was another. usage:
+    as the reply has it.
     """
 
     endpoint: str
@@ -31,6 +33,7 @@ class ScoreResponse:
     release: ReleaseInfo | None = None
     version_before: int | None = None
     by_candidate: frozenset[int] = frozenset()
+    spec: EndpointSpec | None = None
     usage: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -52,7 +52,7 @@ async def answer(
         candidate = None
     if pinned is not None or candidate is None or target.release is None:
         version = pinned or target.active
-        number, found = version.number, await scoring.score(version)
+        answering, found = version, await scoring.score(version)
     else:
         release = target.release
         if request.with_reasons:
@@ -67,12 +67,13 @@ async def answer(
         )
         if chosen and not by_candidate:
             found |= await scoring.score(target.active, chosen)
-        number = candidate.number if by_candidate and not found else target.active.number
+        answering = candidate if by_candidate and not found else target.active
         found |= by_candidate
     return ScoreResponse(
         endpoint=target.deployment.info.name,
         project=caller.project,
-        version=number,
+        version=answering.number,
+        spec=answering.spec,
         request=request,
         items=[scoring.items_read[place] for place in range(len(scoring.items))],
         sent_items=scoring.items,

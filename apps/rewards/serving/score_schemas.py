@@ -70,6 +70,7 @@ def score_schemas() -> dict[str, Json]:
         "Comparison": object_schema(scores | {"probability": probability, "margin": NUMBER}),
         "Ranking": object_schema(scores | {"order": list_schema(COUNT), "rewards": list_schema(NUMBER)}),
         **_advantages(),
+        **_guard(),
         "Deployment": _deployment(),
         **described_struct_schemas(EndpointSpec),
     }
@@ -122,6 +123,36 @@ def _advantages() -> dict[str, Json]:
         "Advantages": object_schema(
             _HEAD | {"estimator": estimator} | groups | _USAGE,
             {"warnings": list_schema(TEXT), "instructions": by_name},
+        ),
+    }
+
+
+def _guard() -> dict[str, Json]:
+    """A message of the assistant, or a call alone, is decided about; messages are as in an item."""
+    closed = {"name": TEXT, "arguments": {"type": ["object", "string"]}}
+    message = {"type": "object", "required": ["role"], "properties": {"role": {"const": "assistant"}}}
+    effect = {"enum": ["deny", "ask"]}
+    violation = object_schema({"rule": TEXT, "effect": effect, "tool": TEXT, "call": COUNT, "reason": TEXT})
+    return {
+        "GuardRequest": object_schema(
+            {
+                "messages": {**ITEM["properties"]["messages"], "minItems": 0},
+                "action": {"anyOf": [message, object_schema(closed)]},
+            },
+            _tags(),
+        ),
+        "GuardReply": object_schema(
+            _HEAD
+            | {
+                "decision": {"enum": ["allow", "deny", "ask"]},
+                "rule": _TEXT_OR_NULL,
+                "reason": TEXT,
+                "violations": list_schema(violation),
+                "reward": NUMBER,
+                "flags": list_schema(TEXT),
+                "on_failure": {"enum": ["allow", "deny"]},
+                "milliseconds": {"type": "number", "minimum": 0},
+            }
         ),
     }
 

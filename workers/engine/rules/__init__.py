@@ -13,6 +13,7 @@ from workers.engine.rules import (
     logged,
     observation_use,
     pattern,
+    policy_checks,
     programs,
     progress,
     repetition,
@@ -32,6 +33,7 @@ from workers.schema.components import (
     ToolMatch,
 )
 from workers.schema.model_score import ModelScore
+from workers.schema.policy_part import PolicyChecks
 from workers.schema.program_part import PythonProgram
 from workers.schema.reference_parts import AnswerMatch, EntityMatch, EvidenceMatch, GuiAction, Subgoals
 from workers.schema.step_parts import BySpeaker, Logged, Milestones, ObservationUse, RiskMap, UnitTests
@@ -55,6 +57,7 @@ RULES: dict[type, Callable[[Any, ScoreInput, Count], ModelScore]] = {
     UnitTests: unit_tests.passed,
     RiskMap: risks.penalty,
     Subgoals: progress.subgoals,
+    PolicyChecks: policy_checks.rate,
 }
 
 

@@ -1,0 +1,154 @@
+"""Whether an agent may do what it proposes: policy checks of the endpoint, and its reward where that is unsure.
+
+The action is scored as the last step of the conversation, by the same path as any input; so it is counted, sampled and
+compared in releases like one, with the flag guard_allow, guard_deny or guard_ask.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import msgspec
+
+from apps.rewards.serving.problems import Problem
+from apps.rewards.serving.request_keys import GUARD_KEYS
+from apps.rewards.serving.requests import ScoreRequest, check_keys, parse_tags, parse_version, read_document
+from apps.rewards.serving.response import ScoreResponse
+from workers.engine.rules.policy_checks import CheckedRun, Violation
+from workers.errors import InvalidRecord
+from workers.schema import Trajectory
+from workers.schema.decode import require_list, require_object
+from workers.schema.endpoints import EndpointSpec
+from workers.schema.guards import GuardSettings
+from workers.schema.policy_part import PolicyChecks
+from workers.schema.rendered_items import parse_scored_item
+
+Decision = Literal["allow", "deny", "ask"]
+_UNSURE = ("uncertain", "out_of_distribution")
+
+
+class GuardDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """rule: the name of the check that decided; None where none did. violations: of all checks by this action."""
+
+    decision: Decision
+    rule: str | None = None
+    reason: str = ""
+    violations: list[dict[str, Any]] = []
+
+
+def parse_guard(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    """{"messages": [...], "action": a message of the assistant, or {"name", "arguments"}}. Raises InvalidRecord."""
+    document = read_document(body)
+    check_keys(document, GUARD_KEYS)
+    messages = require_list(document.get("messages"), pointer="/messages")
+    action = _action_message(require_object(document.get("action"), pointer="/action"))
+    try:
+        item = parse_scored_item({"messages": [*messages, action]}, pointer="")
+    except InvalidRecord as error:
+        at = f"/messages/{len(messages)}"
+        if error.pointer is not None and error.pointer.startswith(at):
+            raise type(error)(error.message, pointer=f"/action{error.pointer[len(at) :]}") from None
+        raise
+    content = item.content
+    if not isinstance(content, Trajectory) or not content.steps or content.steps[-1].source != "agent":
+        raise InvalidRecord(
+            "must be what the agent does next: a message of the assistant.", pointer="/action"
+        )
+    return ScoreRequest(
+        items=(item,),
+        version=parse_version(document.get("version")),
+        tags=parse_tags(document, headers),
+        pointer=None,
+        same_version=True,
+    )
+
+
+def decide(response: ScoreResponse) -> GuardDecision:
+    """In a parser thread; the flag of the decision is added to the score. Raises Problem 422 for an endpoint that has
+    nothing to decide by."""
+    spec, (score,) = response.spec, response.scores
+    assert spec is not None
+    parts = [part for part in spec.components if isinstance(part, PolicyChecks)]
+    if not parts and spec.guard is None:
+        raise Problem(
+            "This endpoint has no policy checks and no guard settings; deploy a spec with a component of the type "
+            "`policy_checks`, or with `guard`.",
+            status=422,
+        )
+    found = _violations(parts, response)
+    decision = _by_checks(found) or _by_reward(spec, response) or GuardDecision(decision="allow")
+    response.scores = [replace(score, flags=(*score.flags, f"guard_{decision.decision}"))]
+    return decision
+
+
+def guard_reply(response: ScoreResponse, decision: GuardDecision) -> dict[str, Any]:
+    spec, (score,) = response.spec, response.scores
+    settings = (spec.guard if spec is not None else None) or GuardSettings()
+    return {
+        "endpoint": response.endpoint,
+        "version": response.version,
+        **msgspec.structs.asdict(decision),
+        "reward": score.reward,
+        "flags": list(score.flags),
+        "on_failure": settings.on_failure,
+        "milliseconds": response.usage["milliseconds"],
+    }
+
+
+def _violations(parts: list[PolicyChecks], response: ScoreResponse) -> list[Violation]:
+    """Of the last step, which is the action."""
+    content = response.sent_items[0].content
+    assert isinstance(content, Trajectory)
+    run = CheckedRun([check for part in parts for check in part.checks])
+    for step in content.steps[:-1]:
+        run.add(step)
+    return run.violations(content.steps[-1])
+
+
+def _by_checks(found: list[Violation]) -> GuardDecision | None:
+    if not found:
+        return None
+    first = next((each for each in found if each.check.effect == "deny"), found[0])
+    return GuardDecision(
+        decision=first.check.effect,
+        rule=first.check.name,
+        reason=first.check.reason or first.reason,
+        violations=[
+            {
+                "rule": each.check.name,
+                "effect": each.check.effect,
+                "tool": each.tool,
+                "call": each.call,
+                "reason": each.reason,
+            }
+            for each in found
+        ],
+    )
+
+
+def _by_reward(spec: EndpointSpec, response: ScoreResponse) -> GuardDecision | None:
+    settings, (score,) = spec.guard, response.scores
+    if settings is None:
+        return None
+    if settings.ask_below is not None and score.reward < settings.ask_below:
+        return GuardDecision(
+            decision="ask", reason=f"The reward {score.reward:.3g} is below {settings.ask_below:g}."
+        )
+    unsure = [flag for flag in _UNSURE if flag in score.flags]
+    if settings.ask_when_uncertain and unsure:
+        return GuardDecision(
+            decision="ask", reason=f"The reward is not sure of it: {', '.join(unsure).replace('_', ' ')}."
+        )
+    return None
+
+
+def _action_message(action: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A call alone as the message of the assistant that makes it."""
+    if "role" in action or "name" not in action:
+        return action
+    if unknown := next((key for key in action if key not in ("name", "arguments")), None):
+        raise InvalidRecord(
+            f"unknown key {unknown!r}; a call has name and arguments.", pointer=f"/action/{unknown}"
+        )
+    call = {"id": "action", "type": "function", "function": dict(action)}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
