@@ -19,7 +19,9 @@ from apps.llm.selectors import get_llm_connection
 from apps.policy_documents import rule_services, selectors, services
 from apps.policy_documents.models import PolicyDocument, PolicyRule, PolicySplit, PolicyVersion
 from apps.policy_documents.reading import read_upload
+from workers.policy_rules.conflicts import find_conflicts
 from workers.policy_rules.splitting import MAX_DOCUMENT_CHARACTERS, MAX_RULE_CHARACTERS, MAX_SCOPE_CHARACTERS
+from workers.schema.policy_checks import MAX_CHECKS, check_values
 
 router = Router()
 _ADMIN = needs(Scope.ADMIN)
@@ -71,6 +73,9 @@ class PolicyRuleIn(StrictBody):
     severity: SeverityName | None = None
     scope: str | None = Field(None, max_length=MAX_SCOPE_CHARACTERS)
     preconditions: list[str] | None = Field(None, max_length=rule_services.MAX_PRECONDITIONS)
+    checks: list[JsonObject] | None = Field(
+        None, max_length=MAX_CHECKS, description="what it demands of tool calls: docs/policy-documents.md"
+    )
 
 
 class PolicyRuleOut(Schema):
@@ -85,6 +90,7 @@ class PolicyRuleOut(Schema):
     severity: SeverityName
     scope: str
     preconditions: list[str]
+    checks: list[JsonObject]
     state: RuleStateName
     change: Literal["new", "changed", "same"] = Field(description="against the version before")
     earlier: int | None = Field(description="the rule of the version before that it repeats or rewords")
@@ -113,6 +119,18 @@ class JudgedAgainOut(Schema):
 class PolicyChangesOut(Schema):
     version: int
     judged_again: list[JudgedAgainOut]
+
+
+class CheckConflictOut(Schema):
+    kind: Literal["contradiction", "unreachable"]
+    checks: list[str]
+    sentence: str
+
+
+class PolicyChecksOut(Schema):
+    version: int
+    checks: list[JsonObject] = Field(description="for the component `policy_checks` of an endpoint")
+    conflicts: list[CheckConflictOut]
 
 
 class PolicySplitOut(Schema):
@@ -233,6 +251,24 @@ def changes(request: KeyRequest, slug: str, pk: int, version: int | None = None)
     return {"version": found.number, "judged_again": rows}
 
 
+@router.get(
+    _DOCUMENT + "/checks",
+    response=PolicyChecksOut,
+    operation_id="get_policy_checks",
+    summary="Checks of the accepted rules of a policy document",
+    openapi_extra=_ADMIN,
+)
+def checks(request: KeyRequest, slug: str, pk: int, version: int | None = None) -> dict[str, Any]:
+    """In the order of the document, and which of them contradict each other or never decide."""
+    found = selectors.get_version(_document(request, slug, pk), version)
+    own = selectors.accepted_checks(found)
+    conflicts = [
+        {"kind": each.kind, "checks": list(each.checks), "sentence": each.sentence}
+        for each in find_conflicts(own)
+    ]
+    return {"version": found.number, "checks": [check_values(check) for check in own], "conflicts": conflicts}
+
+
 @router.post(
     _DOCUMENT + "/merge",
     response=PolicyRuleOut,
@@ -346,7 +382,18 @@ def _version_out(version: PolicyVersion) -> dict[str, Any]:
 
 
 def policy_rule_out(rule: PolicyRule) -> dict[str, Any]:
-    names = ("statement", "quote", "start", "end", "category", "severity", "scope", "preconditions", "state")
+    names = (
+        "statement",
+        "quote",
+        "start",
+        "end",
+        "category",
+        "severity",
+        "scope",
+        "preconditions",
+        "checks",
+        "state",
+    )
     return {
         "id": rule.pk,
         "document": rule.version.document_id,

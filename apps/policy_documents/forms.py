@@ -11,7 +11,9 @@ from apps.llm.models import LLMConnection
 from apps.llm.selectors import list_llm_connections
 from apps.policy_documents.models import PolicyRule
 from apps.policy_documents.reading import read_upload
+from workers.errors import RewardError
 from workers.policy_rules.documents import PACKED_ENDINGS, TEXT_ENDINGS
+from workers.schema.policy_checks import check_values, checks_text, convert_check, parse_checks
 
 
 class DocumentForm(forms.Form):
@@ -69,9 +71,23 @@ class RuleForm(forms.Form):
         required=False, widget=forms.Textarea(attrs={"rows": 2}), help_text="One on each line."
     )
 
+    checks = forms.CharField(
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
+        help_text="What the rule demands of tool calls, as YAML; see the page Policy documents of the documentation.",
+    )
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         add_widget_classes(self)
+
+    def clean_checks(self) -> list[dict[str, Any]]:
+        text = self.cleaned_data["checks"]
+        try:
+            return [check_values(check) for check in parse_checks(text)] if text.strip() else []
+        except RewardError as error:
+            raise forms.ValidationError(error.message) from None
 
     def clean_preconditions(self) -> list[str]:
         lines = self.cleaned_data["preconditions"].splitlines()
@@ -81,4 +97,7 @@ class RuleForm(forms.Form):
 def rule_values(rule: PolicyRule) -> dict[str, Any]:
     """What the form of a rule begins with."""
     names = ("statement", "category", "severity", "scope")
-    return {name: getattr(rule, name) for name in names} | {"preconditions": "\n".join(rule.preconditions)}
+    return {name: getattr(rule, name) for name in names} | {
+        "preconditions": "\n".join(rule.preconditions),
+        "checks": checks_text([convert_check(row, place) for place, row in enumerate(rule.checks)]),
+    }

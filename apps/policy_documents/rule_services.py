@@ -12,7 +12,9 @@ from apps.core.errors import Conflict, DomainError
 from apps.policy_documents.models import PolicyRule
 from apps.rubrics.models import Criterion
 from apps.rubrics.services import CriterionDraft, save_criterion
+from workers.errors import RewardError
 from workers.policy_rules.splitting import MAX_RULE_CHARACTERS, MAX_SCOPE_CHARACTERS
+from workers.schema.policy_checks import check_values, convert_check, require_checks
 
 _State = PolicyRule.State
 FOLLOWED, BROKEN, NOT_CONCERNED = "Followed", "Violated", "Does not apply"
@@ -27,8 +29,8 @@ _NAME_CHARACTERS = 120
 
 @transaction.atomic
 def edit_rule(*, rule: PolicyRule, changes: Mapping[str, Any], by: Actor) -> PolicyRule:
-    """changes: fields among statement, category, severity, scope and preconditions. An accepted rule waits for a person
-    again. Raises DomainError at the bad field."""
+    """changes: fields among statement, category, severity, scope, preconditions and checks (decoded JSON). An accepted
+    rule waits for a person again. Raises DomainError at the bad field."""
     locked = _lock(rule)
     _require_open(locked)
     for name, value in _checked(changes).items():
@@ -133,6 +135,8 @@ def _checked(changes: Mapping[str, Any]) -> dict[str, Any]:
         raise DomainError(
             f"A scope can have at most {MAX_SCOPE_CHARACTERS} characters.", pointer="/scope", status=422
         )
+    if "checks" in found:
+        found["checks"] = _checked_checks(found["checks"])
     if "preconditions" in found:
         conditions = [" ".join(str(each).split()) for each in found["preconditions"]]
         found["preconditions"] = [each for each in conditions if each]
@@ -143,6 +147,16 @@ def _checked(changes: Mapping[str, Any]) -> dict[str, Any]:
                 status=422,
             )
     return found
+
+
+def _checked_checks(rows: Sequence[Any]) -> list[Any]:
+    """As they are stored: without what has its default."""
+    try:
+        checks = [convert_check(row, place) for place, row in enumerate(rows)]
+        require_checks(checks)
+    except RewardError as error:
+        raise DomainError(error.message, pointer=f"/checks{error.pointer or ''}", status=422) from None
+    return [check_values(check) for check in checks]
 
 
 def _criterion_name(rule: PolicyRule) -> str:

@@ -8,6 +8,7 @@ from apps.accounts.models import Project
 from apps.core.errors import NotFound
 from apps.policy_documents.models import PolicyDocument, PolicyRule, PolicySplit, PolicyVersion
 from apps.rubrics.models import Criterion, RubricCriterion
+from workers.schema.policy_checks import PolicyCheck, convert_check
 
 _State = PolicyRule.State
 
@@ -98,6 +99,12 @@ def judged_again(version: PolicyVersion) -> list[JudgedAgain]:
             continue
         found.append(JudgedAgain(earlier, rule, _uses_of(earlier.criterion), _rubrics_of(earlier.criterion)))
     return found
+
+
+def accepted_checks(version: PolicyVersion) -> list[PolicyCheck]:
+    """Of the accepted rules of a version, in the order of the document, for the component `policy_checks`."""
+    rules = list_rules(version, _State.ACCEPTED)
+    return [convert_check(row, place) for rule in rules for place, row in enumerate(rule.checks)]
 
 
 def _uses_of(criterion: Criterion | None) -> dict[str, int]:

@@ -15,6 +15,8 @@ from apps.policy_documents import rule_services, selectors, services
 from apps.policy_documents.forms import DocumentForm, RuleForm, rule_values
 from apps.policy_documents.models import PolicyDocument, PolicyRule, PolicySplit
 from apps.policy_documents.tables import PolicyDocumentTable
+from workers.policy_rules.conflicts import find_conflicts
+from workers.schema.policy_checks import checks_text
 
 _AROUND = 600  # characters of the document before and after a quote
 
@@ -61,6 +63,7 @@ def document_detail(request: ProjectRequest, project: Project, pk: int) -> HttpR
     version = selectors.get_version(document, int(asked) if asked.isdecimal() and len(asked) < 9 else None)
     rules = list(selectors.list_rules(version))
     newest = document.newest
+    checks = selectors.accepted_checks(version)
     context = {
         "project": project,
         "document": document,
@@ -71,6 +74,8 @@ def document_detail(request: ProjectRequest, project: Project, pk: int) -> HttpR
         "merged": [rule for rule in rules if rule.state == PolicyRule.State.MERGED],
         "counts": {state: sum(rule.state == state for rule in rules) for state in PolicyRule.State.values},
         "judged_again": selectors.judged_again(version),
+        "checks": checks_text(checks),
+        "conflicts": find_conflicts(checks),
         "job": PolicySplit.objects.filter(version=version).order_by("-pk").first(),
     }
     return render(request, "policy_documents/document_detail.html", context)

@@ -46,6 +46,7 @@ SAMPLES: dict[str, Any] = {
         "transforms": [],
         "policy_template": "chatml",
         "group_size": 8,
+        "guard": {"on_failure": "deny"},
     },  # passed on as it is
     "share": 0.5,
     "shares": (0.8, 0.1, 0.1),

@@ -143,6 +143,7 @@ CALLS: dict[tuple[str, str], str | tuple[str, ...]] = {
     ("DELETE", "api/v1/projects/<slug>/policy-documents/<int:pk>"): Scope.ADMIN,
     ("GET", "api/v1/projects/<slug>/policy-documents/<int:pk>/rules"): Scope.ADMIN,
     ("GET", "api/v1/projects/<slug>/policy-documents/<int:pk>/changes"): Scope.ADMIN,
+    ("GET", "api/v1/projects/<slug>/policy-documents/<int:pk>/checks"): Scope.ADMIN,
     ("POST", "api/v1/projects/<slug>/policy-documents/<int:pk>/merge"): Scope.ADMIN,
     ("GET", "api/v1/projects/<slug>/policy-rules/<int:pk>"): Scope.ADMIN,
     ("PUT", "api/v1/projects/<slug>/policy-rules/<int:pk>"): Scope.ADMIN,

@@ -251,3 +251,33 @@ def test_a_language_model_lists_the_rules(
     assert Spending.objects.get().purpose == "policies" and split.result["problems"] == {}
     status = reverse("policy_documents:split-status", args=["desk", split.pk])
     assert researcher_client.get(status)["HX-Refresh"] == "true"
+
+
+def test_checks_of_accepted_rules(version: PolicyVersion, researcher_client: Client, person: Any) -> None:
+    limit = rule(version, "at most")
+    detail = reverse("policy_documents:rule-detail", args=["desk", limit.pk])
+    typed = {"statement": limit.statement, "category": "factual", "severity": "low"}
+    wrong = "- name: limit\n  tools: [refund]\n  argument: {path: amount, at_most: fifty}"
+    refused = researcher_client.post(detail, typed | {"checks": wrong})
+    assert refused.status_code == 422 and "Line 3: Expected" in refused.content.decode()
+    right = (
+        wrong.replace("fifty", "50")
+        + "\n- name: half\n  tools: [refund]\n  argument: {path: amount, at_least: 60}"
+    )
+    assert researcher_client.post(detail, typed | {"checks": right, "accept": "1"}).status_code == 302
+    assert "name: limit" in researcher_client.get(detail).content.decode()
+    found = selectors.accepted_checks(version)
+    assert [check.name for check in found] == ["limit", "half"]
+    page = researcher_client.get(
+        reverse("policy_documents:document-detail", args=["desk", version.document_id])
+    )
+    assert "limit and half cannot both be met by amount." in page.content.decode()
+    second = services.add_version(project=version.document.project, name="Refunds", text=SECOND, by=None)
+    assert selectors.accepted_checks(second) == []  # the reworded rule waits, with its checks
+    assert [row["name"] for row in rule(second, "at most").checks] == ["limit", "half"]
+    call = ApiCaller(version.document.project, Scope.ADMIN)
+    asked = call("GET", f"/policy-documents/{version.document_id}/checks", version=1)
+    assert asked["checks"][0]["argument"] == {"path": "amount", "measure": "value", "at_most": 50.0}
+    assert asked["conflicts"][0]["kind"] == "contradiction"
+    call("PUT", f"/policy-rules/{rule(second, 'at most').pk}", {"checks": [{"name": "a", "tools": ["x"]}]})
+    assert call.status == 422

@@ -166,7 +166,7 @@ def parse_checks(text: str) -> list[PolicyCheck]:
     if "&" in text and _has_alias(root):
         raise InvalidRecord("Anchors and aliases of YAML are not read; write the values out.")
     try:
-        checks = [convert_at(row, place) for place, row in enumerate(rows)]
+        checks = [convert_check(row, place) for place, row in enumerate(rows)]
         require_checks(checks)
     except InvalidRecord as error:
         line = _line_of(root, error.pointer or "")
@@ -174,11 +174,28 @@ def parse_checks(text: str) -> list[PolicyCheck]:
     return checks
 
 
-def convert_at(row: Any, place: int) -> PolicyCheck:
+def convert_check(row: Any, place: int) -> PolicyCheck:
     try:
         return convert(row, PolicyCheck)
     except InvalidRecord as error:
         raise error.at(f"/{place}") from None
+
+
+def check_values(check: PolicyCheck) -> dict[str, Any]:
+    """As JSON, without what is not given."""
+    return {key: value for key, value in _given(msgspec.to_builtins(check)).items() if value not in ([], "")}
+
+
+def _given(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _given(each) for key, each in value.items() if each is not None}
+    return [_given(each) for each in value] if isinstance(value, list) else value
+
+
+def checks_text(checks: Sequence[PolicyCheck]) -> str:
+    """As YAML, which `parse_checks` reads."""
+    rows = [check_values(check) for check in checks]
+    return str(yaml.safe_dump(rows, sort_keys=False, allow_unicode=True)) if rows else ""
 
 
 def _has_alias(node: Any) -> bool:

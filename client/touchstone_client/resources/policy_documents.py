@@ -52,6 +52,7 @@ class PolicyRule(ApiObject):
     severity: str = ""
     scope: str = ""
     preconditions: list[str] = field(default_factory=list)
+    checks: list[dict[str, Any]] = field(default_factory=list)
     state: str = ""
     change: str = ""
     earlier: int | None = None
@@ -67,6 +68,16 @@ class PolicyChanges(ApiObject):
 
     version: int
     judged_again: list[dict[str, Any]] = field(default_factory=list)
+
+
+@api_object
+class PolicyChecks(ApiObject):
+    """checks: of the accepted rules, for the component `policy_checks` of an endpoint. conflicts: {"kind", "checks",
+    "sentence"} each, of those that contradict each other or never decide."""
+
+    version: int
+    checks: list[dict[str, Any]] = field(default_factory=list)
+    conflicts: list[dict[str, Any]] = field(default_factory=list)
 
 
 @api_object
@@ -148,6 +159,12 @@ class PolicyDocuments(Calls[DriverT]):
         return Request("GET", path, ObjectReader(PolicyChanges), params=given(version=version))
 
     @operation
+    def checks(self, document: int | PolicyDocument, *, version: int | None = None) -> Request[PolicyChecks]:
+        """Those of the accepted rules of the newest version, or of `version`."""
+        path = self._document(document, "checks")
+        return Request("GET", path, ObjectReader(PolicyChecks), params=given(version=version))
+
+    @operation
     def rule(self, rule: int | PolicyRule) -> Request[PolicyRule]:
         return Request("GET", self._rule(rule), ObjectReader(PolicyRule))
 
@@ -161,6 +178,7 @@ class PolicyDocuments(Calls[DriverT]):
         severity: str | None = None,
         scope: str | None = None,
         preconditions: Sequence[str] | None = None,
+        checks: Sequence[dict[str, Any]] | None = None,
     ) -> Request[PolicyRule]:
         """What is left out stays. A person has to accept the rule again."""
         body = given(
@@ -169,6 +187,7 @@ class PolicyDocuments(Calls[DriverT]):
             severity=severity,
             scope=scope,
             preconditions=None if preconditions is None else [*preconditions],
+            checks=None if checks is None else [*checks],
         )
         return Request("PUT", self._rule(rule), ObjectReader(PolicyRule), json=body)
 
