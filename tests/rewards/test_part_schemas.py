@@ -14,6 +14,7 @@ EXAMPLES = {
     "judge": "j",
     "milestones": [{"expression": "passed"}],
     "component": "y",
+    "checks": [{"name": "once", "tools": ["refund"], "most_calls": 1}],
     "low": -1,
     "high": 1,
 }
