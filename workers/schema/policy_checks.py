@@ -1,5 +1,6 @@
 """Checks of an agent's tool calls: what a rule of a policy demands of a call, in a few fixed forms. Nothing is run."""
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -26,7 +27,7 @@ class ValueTest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What is demanded of a value of a JSON object. path: keys with dots between, `*` for all of a list, such as
     `payment_methods.*.amount`. measure: of the value itself (of each where the path has a `*`), how many there are, or
     their sum. Of the demands, those that are given must all hold. matches: RE2, found in the value. hosts: of a URL; a
-    host or `*.domain`. With a value that is not there, no demand holds.
+    host or `*.domain`. With a value that is not there, no demand holds, and a count is 0.
     """
 
     path: _Path
@@ -132,6 +133,9 @@ def require_checks(checks: Sequence[PolicyCheck]) -> None:
 def _require_test(test: ValueTest, at: str) -> None:
     if not test.demands:
         raise InvalidRecord("a test needs at_least, at_most, one_of, none_of, matches or hosts.", pointer=at)
+    numbers = [test.at_least, test.at_most, *(test.one_of or ()), *(test.none_of or ())]
+    if any(isinstance(number, float) and not math.isfinite(number) for number in numbers):
+        raise InvalidRecord("must be a number, not infinity or NaN.", pointer=at)
     if test.at_least is not None and test.at_most is not None and test.at_least > test.at_most:
         raise InvalidRecord(
             f"no number is at least {test.at_least:g} and at most {test.at_most:g}.", pointer=f"{at}/at_least"

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from workers.engine.rules.agent_text import agent_steps, message_of
-from workers.engine.rules.tools import ParsedCall, tool_calls
+from workers.engine.rules.tools import ParsedCall, message_without_calls, tool_calls
 from workers.schema import ScoreInput, Step, Trajectory
 from workers.schema.model_score import ModelScore
 from workers.schema.patterns import compiled
@@ -17,7 +17,6 @@ from workers.schema.policy_part import PolicyChecks
 from workers.text.segments import parts_text
 
 _MISSING = object()
-_MAX_VALUES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +89,10 @@ class CheckedRun:
             self._past.setdefault(call.name, []).append(_PastCall(call, _decoded(text)))
 
     def _concerns(self, check: PolicyCheck, call: ParsedCall) -> bool:
-        return check.concerns_tool(call.name) and all(
-            passes(test, call.arguments or {}) for test in check.when
-        )
+        """Arguments that are no JSON object could be anything: every check of the tool concerns them."""
+        if not check.concerns_tool(call.name):
+            return False
+        return call.arguments is None or all(passes(test, call.arguments) for test in check.when)
 
     def _broken(self, check: PolicyCheck, call: ParsedCall, step: Step, calls: int, count: int) -> str | None:
         """Why the call breaks the check; None where it does not."""
@@ -113,7 +113,7 @@ class CheckedRun:
             )
         if check.most_per_step is not None and calls > check.most_per_step:
             return f"{calls} calls in one step; at most {check.most_per_step} are allowed."
-        if check.alone and message_of(step).strip():
+        if check.alone and message_without_calls(step):
             return f"{call.name} is called together with a message to the user."
         return None
 
@@ -169,7 +169,8 @@ def rate(part: PolicyChecks, item: ScoreInput, count: Callable[[str], int]) -> M
 
 
 def passes(test: ValueTest, value: Mapping[str, Any]) -> bool:
-    """Whether the demands of a test hold for a JSON object; none does where its path leads nowhere."""
+    """Whether the demands of a test hold for a JSON object; none does where its path leads nowhere, but to a count of
+    nothing."""
     values = [each for each in _at(value, test.path.split(".")) if each is not _MISSING]
     if test.measure == "count":
         only = values[0] if len(values) == 1 and "*" not in test.path else None
@@ -250,7 +251,7 @@ def _at(value: Any, path: Sequence[str]) -> Iterator[Any]:
                 following.append(each[key])
             elif isinstance(each, list) and key.isdecimal() and int(key) < len(each):
                 following.append(each[int(key)])
-        waiting = following[:_MAX_VALUES]
+        waiting = following
     yield from waiting
 
 

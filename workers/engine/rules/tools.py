@@ -95,6 +95,11 @@ def tool_calls(step: Step) -> list[ParsedCall]:
     return calls + [_tagged(text) for text in _TAGGED.findall(message_of(step))]
 
 
+def message_without_calls(step: Step) -> str:
+    """What the step says besides calls that are written into it."""
+    return _TAGGED.sub("", message_of(step)).strip()
+
+
 def expected_calls(reference: str | None) -> list[ParsedCall]:
     """Of JSON like [{"name": "refund", "arguments": {"order": 7}}, ...]. Raises RewardError at /reference."""
     hint = 'the reference is the right calls as JSON: [{"name": "...", "arguments": {...}}, ...].'

@@ -6,6 +6,7 @@ import pytest
 
 from workers.engine.rules import rate
 from workers.engine.rules.policy_checks import passes, violations_of
+from workers.errors import InvalidRecord
 from workers.schema import ScoreInput, parse_item
 from workers.schema.decode import convert
 from workers.schema.policy_checks import PolicyCheck, ValueTest, require_checks
@@ -116,3 +117,22 @@ def test_the_component_pays_each_check_once() -> None:
     score = rate(part, run, len)
     assert score.raw == pytest.approx(-2 / 3)
     assert score.step_rewards == pytest.approx((-1 / 3, -1 / 3, 0))
+
+
+def test_what_could_slip_through() -> None:
+    """Arguments that are no JSON object, many values, and calls written into a message."""
+    own = check(forbid=True, when=[{"path": "id", "one_of": [2]}])
+    run = call("pay")
+    run[0]["tool_calls"][0]["function"]["arguments"] = '{"id": 2'
+    assert broken(own, said("Pay."), run) == [1]
+    limit = convert({"path": "a.*", "at_most": 5}, ValueTest)
+    assert not passes(limit, {"a": [1] * 20_000 + [6]})
+    written = [{"role": "assistant", "content": '<tool_call>{"name": "pay", "arguments": {}}</tool_call>'}]
+    assert broken(check(alone=True), said("Pay."), written) == []
+    assert broken(check(forbid=True), said("Pay."), written) == [1]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_limit_is_a_number(number: float) -> None:
+    with pytest.raises(InvalidRecord, match="not infinity or NaN"):
+        check(argument={"path": "a", "at_most": number})
