@@ -169,7 +169,7 @@ LEAST_READ = {
     **coding_agents.LEAST_READ,
     **traces.LEAST_READ,
     "openai-trace": 0.1, "letta": 0.25, "model-stream": 0.15, "ui-stream": 0.2, "cassette": 0.2,
-    "langgraph-stream": 0.0, "turns": 0.25,
+    "langgraph-stream": 0.0, "agno-events": 0.1, "turns": 0.25,
     "call-log": 0.2, "adk": 0.27, "adk-events": 0.27,
     **row_documents.LEAST_READ,
 }  # fmt: skip
@@ -378,6 +378,7 @@ _REPEATING = (
         "model-stream",
         "ui-stream",
         "langgraph-stream",
+        "agno-events",
         "openhands",
         "openhands-output",
         "agno",

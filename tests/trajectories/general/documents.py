@@ -1,7 +1,10 @@
 """Documents of the general formats, written here in the shape of public files, which docs/formats.md names."""
 
+import json
+from pathlib import Path
 from typing import Any
 
+_PEERS = Path(__file__).parents[1] / "peers"
 ASKED = "List the files of the folder by their size."
 REACT = """Solve a question with Thought, Action and Observation steps. An example:
 Question: Who wrote Faust?
@@ -165,6 +168,7 @@ DOCUMENTS: dict[str, Any] = {
         ],
     },
     "ui-stream": STREAM,
+    "agno-events": [json.loads(line) for line in (_PEERS / "agno_run_events.jsonl").read_text().splitlines()],
     "langgraph-stream": {
         "langgraph_stream": [
             {"event": "metadata", "data": {"run_id": "r7", "attempt": 1}},

@@ -16,7 +16,7 @@ from workers.schema import Trajectory
 EXPECTED = {
     "tree-of-thoughts": ["ua", "ua"], "action-steps": ["uaa"], "react-text": ["uaa"], "recorded-turns": ["uaa"],
     "prompt-answer": ["suaua"], "turns": ["uaua"], "cassette": ["ua"], "ui-stream": ["aa"],
-    "langgraph-stream": ["ua"],
+    "langgraph-stream": ["ua"], "agno-events": ["aa"],
 }  # fmt: skip
 
 
@@ -249,3 +249,28 @@ def test_a_type_that_is_no_text_is_refused_in_words() -> None:
     for kind in ({}, [], 7):
         read = read_document({"messages": [{"type": kind, "content": "Hello there."}]})
         assert read.trajectories == [] and len(read.errors) == 1
+
+
+def test_events_of_agno_are_one_run_with_its_call() -> None:
+    events = DOCUMENTS["agno-events"]
+    for raw in (json.dumps(events).encode(), "\n".join(map(json.dumps, events)).encode()):
+        (found,) = ReadLog(raw).trajectories
+        first, second = found.steps
+        assert (first.text, first.tool_calls[0].arguments, first.speaker) == (
+            "I look. ",
+            {"order": 7},
+            "Desk",
+        )
+        assert first.observation[0].content[0].text == "in Ulm"
+        assert (second.text, found.id, found.metadata["model"]) == ("It is in Ulm.", "r7", "gpt-4o")
+
+
+def test_what_only_the_end_of_a_run_of_agno_says_is_read() -> None:
+    about = {"run_id": "r7", "team_id": "team", "team_name": "Team"}
+    found = only([{"event": "TeamRunCompleted", "content": "Done.", "metrics": {"input_tokens": 5}} | about])
+    assert (found.steps[0].text, found.agent, found.metadata["usage"]) == (
+        "Done.",
+        "Team",
+        {"input_tokens": 5},
+    )
+    assert detected({"event": "RunContent", "content": "x"}) is None
