@@ -27,6 +27,7 @@ _OF_OTHERS = (
     "answer_0_score",
     "messages",
 )
+_WITH_INSTRUCTIONS = (("output_1", "output_2"), ("response1", "response2"))  # of AlpacaEval and PandaLM
 _NAMES = ("response", "output", "answer", "completion", "generation", "resp")
 _MARKS = (("A", "B"), ("a", "b"), ("1", "2"), ("0", "1"))
 _MODELS = ("model", "generator", "model_name", "policy")
@@ -64,7 +65,10 @@ READ = (*OUTCOME_READ, *(f"/{name}" for name in _COLUMNS))
 def sniff(document: Any) -> bool:
     if not isinstance(document, dict) or any(name in document for name in _OF_OTHERS):
         return False
-    return bool(_prompt(document)) and (answer_pair(document) is not None or _is_half(document))
+    pair = answer_pair(document)
+    if "instruction" in document and pair is not None and pair.names in _WITH_INSTRUCTIONS:
+        return False
+    return bool(_prompt(document)) and (pair is not None or _is_half(document))
 
 
 def _prompt(row: dict[str, Any]) -> str:
