@@ -154,7 +154,13 @@ class TouchstoneCommand(BaseCommand):
 
     def say(self, text: str) -> None:
         """A line for people: standard output, or standard error when standard output is for JSON."""
-        (self.stderr if self.as_json else self.stdout).write(text, _plain)
+        out = self.stderr if self.as_json else self.stdout
+        out.write(text, _plain)
+        out.flush()  # into a pipe too, where a command stays up
+
+    def note(self, text: str) -> None:
+        """A line for people on standard error, next to the one value on standard output that scripts read."""
+        self.stderr.write(text, _plain)
 
     def follow(self, job: Job, what: str) -> None:
         """Until it has come to its end, showing how far it is."""

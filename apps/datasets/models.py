@@ -7,6 +7,9 @@ from apps.accounts.models import Project, User
 from apps.accounts.project_numbers import ProjectNumberField
 from apps.core.jobs.job_queue import Job
 
+# Of records, besides comparisons, that `auto` learns a reward from (apps.training.recipes).
+LEARNT_KINDS = ("ranking", "rating", "rubric", "step", "outcome")
+
 
 class DatasetVersion(Job):
     """`project/name@version`. The artifact is a folder: {train,validation,test}.jsonl.zst of workers.schema records."""
@@ -42,6 +45,11 @@ class DatasetVersion(Job):
 
     def __str__(self) -> str:
         return f"{self.project.slug}/{self.name}@{self.version}"
+
+    @property
+    def learnable_records(self) -> int:
+        """Comparisons with a winner, and records of the other kinds that a reward is learnt from."""
+        return self.usable_pairs + sum(self.records.get(kind, 0) for kind in LEARNT_KINDS)
 
     @property
     def short_name(self) -> str:

@@ -171,6 +171,14 @@ def train(
     run = open_.first() or start_run(
         project=dataset_version.project, dataset_version=dataset_version, recipe=RECIPE, by=by, name=DATASET
     )
+    follow_run(run, check=check, tell=tell)
+    if run.state != JobState.SUCCEEDED:
+        raise DomainError(f"The training run {run.pk} {run.state}: {run.error}")
+    return run.model
+
+
+def follow_run(run: TrainingRun, *, check: Callable[[], None], tell: Callable[[TrainingRun], None]) -> None:
+    """Until it has ended. Raises DomainError where it takes longer than TRAINING_SECONDS."""
     deadline = time.monotonic() + TRAINING_SECONDS
     while not run.is_finished:
         if time.monotonic() > deadline:
@@ -181,9 +189,6 @@ def train(
         check()
         run.refresh_from_db()
         tell(run)
-    if run.state != JobState.SUCCEEDED:
-        raise DomainError(f"The training run {run.pk} {run.state}: {run.error}")
-    return run.model
 
 
 def put_on_endpoint(model: RewardModel, by: User) -> EndpointRevision:

@@ -249,7 +249,7 @@ def _measure(
         name,
         formula,
         part[key],
-        _pair(part.get("interval")),
+        _pair(part.get("interval")) if part["n"] > 1 else None,  # one case says nothing of others
         part["n"],
         of,
         chance,

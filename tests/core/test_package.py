@@ -1,5 +1,6 @@
 """The wheel of a release, installed outside the checkout: it holds what run time needs, and it runs."""
 
+import csv
 import os
 import re
 import shutil
@@ -7,7 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import time
+import threading
 import urllib.request
 import zipfile
 from collections.abc import Callable
@@ -146,24 +147,32 @@ def test_help_lists_our_commands_by_topic(run: Callable[..., subprocess.Popen[st
     assert "changepassword" not in listed
 
 
-def test_pages_static_files_and_the_client_are_served(run: Callable[..., subprocess.Popen[str]]) -> None:
-    port, rewards = free_port(), free_port()
-    server = run("up", f"--port={port}", f"--rewards-port={rewards}")
-    url, opened = f"http://127.0.0.1:{port}", urllib.request.urlopen
+def test_a_file_becomes_a_reward_and_pages_static_files_and_the_client_are_served(
+    run: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    rows = [[f"Where is parcel {n}?", f"It comes on day {n}.", f"I do not know, {n}."] for n in range(60)]
+    with (tmp_path / "pairs.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["prompt", "chosen", "rejected"], *rows])
+    port = free_port()
+    arguments = [f"--port={port}", f"--rewards-port={free_port()}", "--recipe=bradley-terry-linear"]
+    server = run("quickstart", str(tmp_path / "pairs.csv"), "--trainer=trl", *arguments)
+    url, opened, said = f"http://127.0.0.1:{port}", urllib.request.urlopen, ""
+    late = threading.Timer(300, server.kill)  # else a server that says nothing would be waited for
+    late.start()
     try:
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                assert opened(f"{url}/readyz", timeout=5).status == 200
+        assert server.stdout is not None
+        for line in server.stdout:
+            said += line
+            if "Touchstone is up at" in line:
                 break
-            except OSError:
-                assert server.poll() is None and time.monotonic() < deadline, server.communicate()[0]
-                time.sleep(0.5)
+        assert "From the file to rewards" in said and f'trl_reward("{url}", "pairs", "tsk_' in said, said
+        assert opened(f"{url}/readyz", timeout=5).status == 200
         assert b"/static/css/touchstone" in opened(f"{url}/login").read()
         assert opened(f"{url}/static/css/touchstone.css").status == 200
         name = re.search(rb'href="([^"#]+\.whl)#', opened(f"{url}/client/").read())
         assert name is not None and opened(f"{url}/client/{name[1].decode()}").read().startswith(b"PK")
     finally:
+        late.cancel()
         server.terminate()
         server.communicate(timeout=60)
 

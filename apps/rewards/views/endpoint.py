@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
@@ -12,7 +11,6 @@ from touchstone_client import RewardServiceError
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core.distributions import client_wheel_name
 from apps.core.errors import DomainError, NotFound
 from apps.core.number_parsing import whole_number
 from apps.rewards import remote, services
@@ -22,6 +20,7 @@ from apps.rewards.models import Endpoint
 from apps.rewards.selectors import endpoint_of, endpoints_of, revisions_of
 from apps.rewards.tables import EndpointTable
 from apps.rewards.traffic import traffic_of
+from apps.rewards.trainer_snippets import client_install, trainer_snippets
 from apps.rewards.views.release import release_context
 from apps.training.selectors import model_named, models_of
 from workers.errors import RewardError
@@ -192,8 +191,8 @@ def _detail(request: ProjectRequest, endpoint: Endpoint, **context: Any) -> Http
             "revisions": revisions_of(endpoint),
             **release_context(endpoint),
             "traffic": traffic_of(endpoint, span="day", by="version"),
-            "url": settings.REWARDS_URL or settings.PUBLIC_URL,
-            "client_wheel": client_wheel_name(),
+            "snippets": trainer_snippets(endpoint.name, "KEY"),
+            "client_install": client_install(),
         }
     )
     return render(request, "rewards/endpoint_detail.html", context)

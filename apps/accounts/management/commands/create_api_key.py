@@ -53,10 +53,11 @@ class Command(TouchstoneCommand):
                 limits=keys.KeyLimits(**limits, allowed_networks=tuple(networks.replace(",", " ").split())),
             )
         until = f"until {key.expires_at:%Y-%m-%d}" if key.expires_at else "without end"
-        self.say(
+        self.note(
             f"A key of {project} with the scopes {', '.join(key.scopes)}, {until}; it belongs to "
-            f"{keys.owner_name(key.owner)} and is not shown again:\n{secret}"
+            f"{keys.owner_name(key.owner)} and is not shown again:"
         )
+        self.say(secret)
         return {
             "key": secret,
             "prefix": key.prefix,

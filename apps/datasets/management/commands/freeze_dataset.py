@@ -89,7 +89,12 @@ class Command(TouchstoneCommand):
         self.say(f"{dataset_version}: {kinds}; {dataset_version.usable_pairs} usable pairs")
         self.say(f"  {splits}")
         self.say(f"  hash {dataset_version.content_hash}")
-        self.say(f"Next: train {dataset_version.project.slug} --dataset {dataset_version} --wait")
+        if dataset_version.learnable_records < 2:
+            self.say(
+                "Next: nothing can be trained on it; import feedback (import_feedback) or annotate, and freeze again."
+            )
+        else:
+            self.say(f"Next: train {dataset_version.project.slug} --dataset {dataset_version} --wait")
 
 
 def _task_ids(path: Path) -> list[str]:

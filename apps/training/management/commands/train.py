@@ -11,6 +11,7 @@ from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState
 from apps.datasets.selectors import find_dataset_version
 from apps.training import recipes
+from apps.training.deploy_checks import failed_checks
 from apps.training.launching.launchers import NAMES
 from apps.training.models import LOCAL, TrainingRun
 from apps.training.report_summary import summarize
@@ -95,7 +96,12 @@ class Command(TouchstoneCommand):
             raise CommandFailed(f"run {run.pk} {run.state}. {run.error}".rstrip(), result=result)
         if run.state == JobState.SUCCEEDED:
             self.say(f"{result['model']}: {summarize(run.report or {}).sentence}")
-            self.say(f"Next: deploy {result['model']} {project.slug}")
+            if failed := failed_checks(run.report):
+                self.say(
+                    f"Next: more feedback of more tasks, then freeze and train again. {' '.join(failed)}"
+                )
+            else:
+                self.say(f"Next: deploy {result['model']} {project.slug}")
         return result
 
 

@@ -14,6 +14,7 @@ from touchstone_client.errors import JobFailed
 from touchstone_client.jobs import UNFINISHED
 from touchstone_client.resources.training import RunEvent, TrainingRun
 
+_CHANCE = 0.5  # the accuracy, or AUC, of guessing
 _POLL = 1.0  # seconds between looks at a run that is followed
 _HIDDEN = ("progress",)  # parts of an event that are for pages
 _FIRST = ("step", "epoch", "message", "loss")
@@ -92,10 +93,19 @@ def _train(session: Session) -> None:
                 f"{error} (see `touchstone logs {run.run}`)", result=_run_result(error.job)
             ) from None
         output.say(f"{run.model}: {_accuracy(run.report)}")
-        output.say(f"Next: touchstone deploy {run.model} ENDPOINT")
+        output.say(_next_step(str(run.model), run.report or {}))
     else:
         output.say(f"Next: touchstone logs {run.run} --follow")
     output.result(_run_result(run))
+
+
+def _next_step(model: str, report: dict[str, Any]) -> str:
+    """A model that may be guessing is not worth an endpoint; the server asks for a reason to deploy it."""
+    measured = next((report[name] for name in ("preference", "outcome") if report.get(name)), {})
+    interval = measured.get("interval")
+    if interval and interval[0] <= _CHANCE:
+        return "Next: more feedback of more tasks, then freeze and train again; it is not shown to beat guessing."
+    return f"Next: touchstone deploy {model} ENDPOINT"
 
 
 def _recipe(given: str | None) -> str | None:
