@@ -115,7 +115,7 @@ def look_at(path: Path, columns: Mapping[str, str]) -> FeedbackFile:
     """Reads the whole file once. Raises DomainError where it holds nothing that a reward is learnt from."""
     if not path.exists():
         raise DomainError(f"The file {path} does not exist.")
-    found, first, count = None, None, 0
+    found, first, count, is_rewritten = None, None, 0, bool(columns)
     for record in _records(path):
         if record.skipped:
             continue
@@ -126,6 +126,7 @@ def look_at(path: Path, columns: Mapping[str, str]) -> FeedbackFile:
             document = _rewritten(record.document, columns)
             first = first or document
             found, row = formats.find(document), document
+            is_rewritten = is_rewritten or document != record.document
     if found is None:
         raise DomainError(_unrecognised(path, first))
     reader = _reader(found.name, row)
@@ -134,7 +135,6 @@ def look_at(path: Path, columns: Mapping[str, str]) -> FeedbackFile:
             f"{path} has {count} {'row' if count == 1 else 'rows'} of feedback; a reward needs at least {LEAST} to "
             "learn from, and some hundred to be worth it. Collect more, or annotate in the browser (`touchstone up`)."
         )
-    is_rewritten = bool(columns) or any(name in row for name in _ONE_HOT)
     return FeedbackFile(path, found.name, found.title, reader, count, columns, is_rewritten)
 
 

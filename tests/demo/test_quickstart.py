@@ -119,6 +119,17 @@ def test_other_columns_are_named(project: Project, tmp_path: Path) -> None:
     )  # a task each: the questions, not the column `prompt` that the file has
 
 
+def test_the_columns_of_an_arena_become_its_winner(tmp_path: Path) -> None:
+    columns = ["prompt", "response_a", "response_b", "winner_model_a", "winner_model_b", "winner_tie"]
+    ends = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    rows = [[_question(n), f"good {n}", f"bad {n}", *ends[n % 3]] for n in range(TASKS)]
+    with look_at(_csv(tmp_path / "arena.csv", columns, rows), {}).opened() as source:
+        assert not isinstance(source, Path)
+        read = [json.loads(line) for line in source]
+    assert [row["winner"] for row in read] == ["a", "b", "tie"] * (TASKS // 3)
+    assert set(read[0]) == {"prompt", "response_a", "response_b", "winner"}
+
+
 @pytest.mark.parametrize("text", ["prompt", "prompt=", "=question", "prompt:question"])
 def test_a_mapping_that_says_nothing_is_refused(text: str) -> None:
     with pytest.raises(DomainError, match="NAME=COLUMN"):
