@@ -14,6 +14,7 @@ from apps.core.commands import CommandProgress, TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.core.management.commands.up import add_address_arguments
 from apps.core.processes import start_notices, supervisor
+from apps.core.storage.storage_names import home_path
 from apps.demo import quickstart
 from apps.demo.feedback_files import FeedbackFile, look_at, parse_columns
 from apps.rewards.trainer_snippets import TRAINERS, trainer_snippets
@@ -75,7 +76,7 @@ class Command(TouchstoneCommand):
     @contextmanager
     def _running(self, host: str, port: int, rewards_port: int) -> Iterator[supervisor.Stack | None]:
         """None: the installation runs already, on this home or elsewhere."""
-        if not settings.DATABASE_IS_EMBEDDED or (settings.HOME / settings.REWARDS_ADDRESS_FILE).exists():
+        if not settings.DATABASE_IS_EMBEDDED or home_path(settings.REWARDS_ADDRESS_FILE).exists():
             with self._stage("Find the installation that runs", "`touchstone doctor` says what is missing."):
                 self._require_database()
             yield None
