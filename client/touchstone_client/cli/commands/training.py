@@ -101,7 +101,8 @@ def _train(session: Session) -> None:
 
 def _next_step(model: str, report: dict[str, Any]) -> str:
     """A model that may be guessing is not worth an endpoint; the server asks for a reason to deploy it."""
-    measured = next((report[name] for name in ("preference", "outcome") if report.get(name)), {})
+    parts = [report[name] for name in ("preference", "outcome") if report.get(name)]
+    measured: dict[str, Any] = parts[0] if parts else {}
     interval = measured.get("interval")
     if interval and interval[0] <= _CHANCE:
         return "Next: more feedback of more tasks, then freeze and train again; it is not shown to beat guessing."
