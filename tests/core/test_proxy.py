@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-import httpx
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -16,6 +15,7 @@ from starlette.testclient import TestClient
 
 from apps.core.http.client_address import client_address
 from apps.core.http.proxy import METHODS, PublicRoute, Replicas, forwarding, lifespan
+from apps.core.http.upstream import UpstreamPool
 from tests.core.servers import Handler, serving
 
 
@@ -134,7 +134,7 @@ def test_the_service_is_told_the_id_of_the_request(
     assert (headers["x-request-id"] == sent) is kept and headers["x-request-id"]
 
 
-def test_an_error_httpx_does_not_know_is_retryable_too(
+def test_an_error_of_the_event_loop_is_retryable_too(
     web: TestClient, rewards: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     """Seen under load: the event loop's own, for a connection whose replica is killed while it is written to."""
@@ -142,7 +142,7 @@ def test_an_error_httpx_does_not_know_is_retryable_too(
     async def broken(*arguments: Any, **named: Any) -> None:
         raise RuntimeError("the handler is closed")
 
-    monkeypatch.setattr(httpx.AsyncClient, "send", broken)
+    monkeypatch.setattr(UpstreamPool, "ask", broken)
     answer = web.post("/api/v1/rewards/desk/score", json={})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
     assert "failed to pass on POST /api/v1/rewards/desk/score" in caplog.text

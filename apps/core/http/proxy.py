@@ -9,17 +9,18 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from http import HTTPStatus
 from typing import TypedDict
 
-import httpx
 from django.conf import settings
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from apps.core.http.client_address import SIGNED_HEADER, client_address, signed_address
+from apps.core.http.upstream import ConnectError, UpstreamAnswer, UpstreamError, UpstreamPool
 from apps.core.logs import request_id
 from apps.core.version_names import SLUG_PATTERN
 from workers.schema.patterns import TextPattern, quote
@@ -52,13 +53,12 @@ SESSION_HEADER = "X-Touchstone-Session"
 _PASSED_ON = {b"x-touchstone-run", b"x-touchstone-policy", b"x-touchstone-version"}
 _OURS = (b"x-forwarded-", b"x-touchstone-")
 _REFUSED_FOR = 2.0  # seconds
-_TIMEOUT = httpx.Timeout(600.0, connect=5.0, pool=60.0)  # trainers wait up to 180 s and more
 
 log = logging.getLogger(__name__)
 
 
 class ProxyState(TypedDict):
-    client: httpx.AsyncClient
+    upstream: UpstreamPool
     replicas: "Replicas"
 
 
@@ -84,9 +84,11 @@ class Replicas:
 
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[ProxyState]:
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-    async with httpx.AsyncClient(timeout=_TIMEOUT, limits=limits, trust_env=False) as client:
-        yield {"client": client, "replicas": Replicas()}
+    upstream = UpstreamPool()
+    try:
+        yield {"upstream": upstream, "replicas": Replicas()}
+    finally:
+        upstream.close()
 
 
 _BRACES = TextPattern(r"\{(\w+)\}")
@@ -108,6 +110,11 @@ class PublicRoute:
         ]
         return TextPattern("".join(parts))
 
+    @property
+    def longest(self) -> int:
+        """At least the length of every path that is one of this route."""
+        return len(self.path) + 60 * self.path.count("{")
+
     def onward(self, raw_path: str) -> str | None:
         """The path to ask for where `raw_path`, as it came, is one of this route. Nothing encoded is decoded: none of
         the names needs it, and two readings of a path are what an attack is made of."""
@@ -121,9 +128,15 @@ class PublicRoute:
 def forwarding(routes: Sequence[PublicRoute]) -> Callable[[Request], Awaitable[Response]]:
     """The handler that passes on what is among `routes`; 404 and 405 for everything else."""
 
+    longest = max(route.longest for route in routes)
+
+    @lru_cache(1024)  # trying them all takes longer than everything else here
+    def find(raw_path: str) -> list[tuple[PublicRoute, str]]:
+        return [(route, path) for route in routes if (path := route.onward(raw_path)) is not None]
+
     async def forward(request: Request) -> Response:
         raw_path = request.scope["raw_path"].decode("ascii", "replace")
-        found = [(route, path) for route in routes if (path := route.onward(raw_path)) is not None]
+        found = find(raw_path) if len(raw_path) <= longest else []
         if not found:
             return _problem(
                 404, "There is no such path in the reward API; its calls are in /api/v1/rewards/openapi.json."
@@ -145,19 +158,34 @@ async def _forward(request: Request, path: str) -> Response:
     headers = list(_passed_on(request.headers.raw))
     headers.append((b"x-request-id", request_id(request.headers.get("x-request-id")).encode()))
     headers.append((SIGNED_HEADER.encode(), signed_address(client_address(request)).encode()))
+    response: Response
     try:
         answer = await _send(request, path, headers)
-    except (httpx.TransportError, ClientDisconnect) as error:
+        # Without a task group of its own, which costs as much as everything else here.
+        response = Response(await answer.read()) if answer.is_short else ForwardedStream(answer)
+    except (UpstreamError, ClientDisconnect) as error:
         return _unreachable(error)
     except Exception as error:
-        # For a connection whose replica is killed while it is made, httpx lets through what it does not know.
+        # For a connection whose replica is killed while it is written to, the event loop has errors of its own.
         log.exception("failed to pass on %s %s", request.method, request.url.path)
         return _unreachable(error)
-    response = StreamingResponse(_body(answer), status_code=answer.status_code)
-    response.raw_headers = [
-        (name, value) for name, value in _without_hop(answer.headers.raw) if name.lower() != b"date"
-    ]
+    response.status_code = answer.status
+    response.raw_headers = [(name, value) for name, value in _without_hop(answer.headers) if name != b"date"]
     return response
+
+
+class ForwardedStream(StreamingResponse):
+    """An answer that goes on as it comes. Where its client leaves, the connection it came by is closed."""
+
+    def __init__(self, answer: UpstreamAnswer) -> None:
+        super().__init__(answer.stream())
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._answer.release()
 
 
 def _passed_on(headers: Iterable[tuple[bytes, bytes]]) -> Iterable[tuple[bytes, bytes]]:
@@ -178,30 +206,22 @@ def _without_hop(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, by
     return [(name, value) for name, value in there if name not in _HOP_BY_HOP and name not in named]
 
 
-async def _send(request: Request, path: str, headers: list[tuple[bytes, bytes]]) -> httpx.Response:
+async def _send(request: Request, path: str, headers: list[tuple[bytes, bytes]]) -> UpstreamAnswer:
     """To the first that takes the connection: until then nothing of the body is read, so another one can have it."""
-    client: httpx.AsyncClient = request.state.client
+    upstream: UpstreamPool = request.state.upstream
     replicas: Replicas = request.state.replicas
     has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
-    refusal: httpx.TransportError | None = None
+    refusal: ConnectError | None = None
     for address in replicas.in_turn(settings.REWARDS_ADDRESSES, request.headers.get(SESSION_HEADER, "")):
-        content = request.stream() if has_body else None
-        onward = client.build_request(request.method, address + path, headers=headers, content=content)
         try:
-            return await client.send(onward, stream=True)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            return await upstream.ask(
+                address, request.method, path, headers, request.stream() if has_body else None
+            )
+        except ConnectError as error:
             replicas.refused(address)
             refusal = error
     assert refusal is not None
     raise refusal
-
-
-async def _body(answer: httpx.Response) -> AsyncIterator[bytes]:
-    try:
-        async for chunk in answer.aiter_raw():
-            yield chunk
-    finally:
-        await answer.aclose()
 
 
 def _unreachable(error: Exception) -> Response:
