@@ -123,7 +123,7 @@ PURPOSES: dict[str, str] = {
     "micro_tokens": "of those, the tokens of one forward pass in a process; gradients are accumulated over a batch",
     "sharding": "of several processes: 'always' shards the model, 'never' gives each a whole copy, 'auto' shards it "
     "where half of a process's memory does not hold a copy with its gradients and optimiser",
-    "precision": "of the encoder in training: 'auto' is bfloat16 where the machine computes in it; scoring is float32",
+    "precision": "of the encoder in training: 'auto' is bfloat16 where that is quicker; scoring is float32",
     "evaluations_per_epoch": "how often validation is measured",
     "patience": "measurements without improvement after which training stops (less than 50 validation records tell too "
     "little for that: after eight epochs, or two fifths, once it does not fall); 0 never stops early",

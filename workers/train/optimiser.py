@@ -1,4 +1,4 @@
-"""AdamW with warm-up and cosine, and the precision a machine trains in."""
+"""AdamW with warm-up and cosine."""
 
 import math
 
@@ -46,12 +46,3 @@ def rate_factor(step: int, total: int, warmup: float) -> float:
     if step < rising:
         return (step + 1) / rising
     return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1, total - rising)))
-
-
-def uses_bfloat16(recipe: Recipe, device: torch.device) -> bool:
-    """For `auto`: where the machine has instructions for it. The heads and the mixer always compute in float32."""
-    if recipe.precision != "auto":
-        return recipe.precision == "bfloat16"
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported()
-    return bool(torch.cpu._is_avx512_bf16_supported())

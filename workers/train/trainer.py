@@ -40,7 +40,8 @@ from workers.train.limits import (
 )
 from workers.train.multi_objective import ValidationValues
 from workers.train.older_checkpoints import drop_what_differs, marks, require_same_frozen_weights
-from workers.train.optimiser import make_optimiser, set_learning_rate, uses_bfloat16
+from workers.train.optimiser import make_optimiser, set_learning_rate
+from workers.train.precision import uses_bfloat16
 from workers.train.training import Training
 
 T = TypeVar("T")
@@ -57,7 +58,9 @@ class RewardTrainer(Training):
     def __post_init__(self) -> None:
         self.model, self.examples = self.module.model, self.module.examples
         self.device = self.model.backbone.device
-        self.model.backbone.in_bfloat16 = uses_bfloat16(self.recipe, self.device)
+        # Measured on each host, and the same for all ranks.
+        in_bfloat16 = uses_bfloat16(self.recipe, self.device)
+        self.model.backbone.in_bfloat16 = self.process_group.broadcast(in_bfloat16, 0)
         self.micro_tokens = self.limits.micro_tokens(self.micro_tokens or self.recipe.micro_tokens)
         self.model.backbone.prepare(self.examples.rendered)
         blocks = self.model.backbone.blocks()

@@ -38,7 +38,7 @@ from workers.train.generative.reinforcement import PASSES, Reinforcement, step_f
 from workers.train.generative.stages import StageName, require_same_plan, stage_plan
 from workers.train.generative.validation import validation_metrics, validation_worth
 from workers.train.limits import LOG_SECONDS, TrainingLimits, TrainingStopped
-from workers.train.optimiser import uses_bfloat16
+from workers.train.precision import uses_bfloat16
 
 T = TypeVar("T")
 STAGE_MESSAGES = {
