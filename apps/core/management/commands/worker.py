@@ -1,4 +1,5 @@
 import logging
+import os
 import socket
 import warnings
 from typing import Any
@@ -30,6 +31,8 @@ class Command(TouchstoneCommand):
     def run(self, *, queue: str, concurrency: int | None) -> dict[str, Any]:
         # It is about pickled messages; ours are JSON, and carry nothing (CELERY_ACCEPT_CONTENT).
         warnings.filterwarnings("ignore", category=SecurityWarning)
+        # Django's system checks import every page: 45 MB. `web`, `migrate` and `doctor` make them.
+        os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
         broker.prepare()
         if queue == "gpu":
             require_device(
