@@ -5,7 +5,7 @@ class HindsightAppConfig(AppConfig):
     name = "apps.hindsight"
     label = "hindsight"
 
-    def ready(self) -> None:
+    def register(self) -> None:
         from apps.core.jobs import job_queue
         from apps.datasets import derived_records
         from apps.hindsight.derived import SOURCE

@@ -1,8 +1,7 @@
 """Proposals of hindsight tasks, on default workers."""
 
-from celery import shared_task
-
 from apps.core.jobs import job_queue
+from apps.core.jobs.celery_app import shared_task
 from apps.hindsight.models import HindsightProposal
 
 
