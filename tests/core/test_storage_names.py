@@ -210,6 +210,7 @@ JOINED = {
 }
 # Paths made of text, each looked at: temporary folders, /proc, the environment, the operator's command line.
 MADE = {
+    "apps/config/asgi.py": {"Path(_folder)"},  # of the templates
     "apps/core/http/static_files.py": {"Path(settings.STATICFILES_DIRS[0])"},
     "apps/accounts/audit_chain.py": {"open(path, 'a', opener=_private)"},  # a constant below the home
     "apps/annotation/management/commands/import_feedback.py": {"Path(name)"},
