@@ -66,7 +66,7 @@ class GoalScores(Objective):
         return None if record.trajectory.conditions.get("goal") else "without a goal"
 
     @classmethod
-    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example], recipe: Recipe) -> str | None:
         if any(_record(example).success for example in examples):
             return None
         return "no trajectory reaches its goal; put what they `reached` in their metadata, and set hindsight above 0"

@@ -102,8 +102,8 @@ def test_only_records_with_a_goal_are_read(recipe: Any) -> None:
     assert OBJECTIVE.reject_reason(record(1, success=True), chosen) is None
     assert OBJECTIVE.reject_reason(record(1, success=True, goal=""), chosen) == "without a goal"
     failed = [Example("smore", record(1, success=False), (0,))]
-    assert "no trajectory reaches its goal" in str(OBJECTIVE.validate_dataset(failed))
-    assert OBJECTIVE.validate_dataset([Example("smore", record(1, success=True), (0,))]) is None
+    assert "no trajectory reaches its goal" in str(OBJECTIVE.validate_dataset(failed, chosen))
+    assert OBJECTIVE.validate_dataset([Example("smore", record(1, success=True), (0,))], chosen) is None
 
 
 def test_its_recipe_reads_goals() -> None:
