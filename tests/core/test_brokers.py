@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from celery import Celery, current_app
+from celery import Celery
 from django.conf import settings
 from django.db import connection
 from kombu import Connection
@@ -48,7 +48,7 @@ def _owner_url() -> str:
 @contextmanager
 def _sending_to(url: str) -> Iterator[None]:
     """Make `url` this process's broker, by an app of its own with the settings of ours."""
-    ours, before = current_app._get_current_object(), os.environ["CELERY_BROKER_URL"]
+    ours, before = broker.celery(), os.environ["CELERY_BROKER_URL"]
     os.environ["CELERY_BROKER_URL"] = url  # Celery reads it too, and prefers it
     settings.CELERY_BROKER_URL = url
     app = Celery("elsewhere", set_as_current=False)
@@ -188,5 +188,6 @@ def _skip_unless_reachable(name: str, url: str) -> None:
 
 def test_a_broker_that_is_named_is_used() -> None:
     assert settings.CELERY_BROKER_URL == "memory://"
-    assert current_app.conf.worker_prefetch_multiplier == 1
-    assert current_app.conf.accept_content == ["json"]
+    conf = broker.celery().conf
+    assert conf.worker_prefetch_multiplier == 1
+    assert conf.accept_content == ["json"]
