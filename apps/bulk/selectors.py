@@ -1,7 +1,9 @@
 """Shared reads of bulk jobs."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection
 from django.db.models import Count, Exists, F, Min, OuterRef, Q, QuerySet, Sum
@@ -106,11 +108,22 @@ class BulkProgress:
 
 
 def job_progress(job: BulkJob) -> BulkProgress:
-    """Of its chunks, in one query."""
-    ended = Q(state=JobState.SUCCEEDED)
+    return job_progresses([job])[job.pk]
+
+
+def job_progresses(jobs: Collection[BulkJob]) -> dict[int, BulkProgress]:
+    """Of the chunks of each job, by key of the job, in one query."""
     now = timezone.now()
+    sums = _chunk_sums(jobs, now)
+    return {job.pk: _progress(job, sums.get(job.pk), now) for job in jobs}
+
+
+def _chunk_sums(jobs: Collection[BulkJob], now: datetime) -> dict[int, dict[str, Any]]:
+    """By key of the job; a job without chunks has none."""
+    ended = Q(state=JobState.SUCCEEDED)
     late = ended & Q(finished_at__gt=now - _RECENT)
-    found = job.chunks.aggregate(
+    chunks = BulkChunk.objects.filter(bulk_job__in=[job.pk for job in jobs]).order_by()
+    found = chunks.values("bulk_job").annotate(
         done_items=Sum("item_count", filter=ended, default=0),
         problem_items=Sum("problems", filter=ended, default=0),
         missing_items=Sum("missing", filter=ended, default=0),
@@ -121,6 +134,20 @@ def job_progress(job: BulkJob) -> BulkProgress:
         late_tokens=Sum("tokens", filter=late, default=0),
         begun=Min("started_at"),
     )
+    return {row["bulk_job"]: dict(row) for row in found}
+
+
+_NO_CHUNKS = dict.fromkeys(
+    (
+        *("done_items", "problem_items", "missing_items", "read_tokens"),
+        *("failed", "running", "late_items", "late_tokens"),
+    ),
+    0,
+) | {"begun": None}
+
+
+def _progress(job: BulkJob, sums: dict[str, Any] | None, now: datetime) -> BulkProgress:
+    found: dict[str, Any] = sums or _NO_CHUNKS
     begun, done = found["begun"], found["done_items"]
     if begun is None:
         seconds, items, tokens = 0.0, 0, 0

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 
 from apps.bulk.models import BulkJob
-from apps.bulk.selectors import job_progress
+from apps.bulk.selectors import job_progresses
 from apps.core.tables import DataTable, TableColumn, TableFilter
 
 
@@ -53,8 +53,9 @@ class BulkJobTable(DataTable[BulkJob]):
         return rows.select_related("model__project", "judge", "induction", "created_by")
 
     def prepare(self, rows: list[Any]) -> list[Any]:
+        progresses = job_progresses(rows)
         for job in rows:
-            job.progress = job_progress(job)
+            job.progress = progresses[job.pk]
         return rows
 
     def row_url(self, row: BulkJob) -> str:

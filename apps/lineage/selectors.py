@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from apps.accounts.models import Project
 from apps.annotation.models import Annotator, Campaign, Item
@@ -15,7 +15,7 @@ from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.datasets.splits import SPLITS
 from apps.lineage.record_summary import summarize_record, trajectory_hashes
-from apps.rewards.models import EndpointRevision, ScoreSample
+from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample
 from apps.rewards.selectors import spec_of
 from apps.training.models import RewardModel
 from apps.training.selectors import with_ancestors
@@ -171,6 +171,14 @@ def withdrawn_training_data(model: RewardModel) -> list[DatasetVersion]:
 def newest_samples(revision: EndpointRevision) -> list[ScoreSample]:
     """The newest sampled requests the revision answered."""
     return list(revision.endpoint.samples.filter(version=revision.number).order_by("-at", "-pk")[:_SAMPLES])
+
+
+def newest_sample_by_endpoint(endpoints: Collection[Endpoint]) -> dict[int, ScoreSample]:
+    """The newest sampled request of each endpoint, by key of the endpoint, in one query."""
+    newest = ScoreSample.objects.filter(endpoint=OuterRef("pk")).order_by("-at", "-pk").values("pk")[:1]
+    rows = Endpoint.objects.filter(pk__in=[endpoint.pk for endpoint in endpoints])
+    keys = rows.annotate(newest=Subquery(newest)).exclude(newest=None).values("newest")
+    return {sample.endpoint_id: sample for sample in ScoreSample.objects.filter(pk__in=keys)}
 
 
 def read_labels(

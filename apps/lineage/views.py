@@ -23,6 +23,7 @@ from apps.lineage.selectors import (
     get_item,
     get_sample,
     most_influential_labels,
+    newest_sample_by_endpoint,
     newest_samples,
     read_labels,
     served_models,
@@ -43,9 +44,9 @@ MAX_LISTED = 30
 @project_view(Role.RESEARCHER)
 def lineage_list(request: ProjectRequest, project: Project) -> HttpResponse:
     """Every endpoint with its models, and everything affected by deletions."""
-    endpoints = [
-        (endpoint, endpoint.samples.order_by("-at", "-pk").first()) for endpoint in endpoints_of(project)
-    ]
+    rows = list(endpoints_of(project).prefetch_related("active__reward_models"))
+    newest = newest_sample_by_endpoint(rows)
+    endpoints = [(endpoint, newest.get(endpoint.pk)) for endpoint in rows]
     context = {
         "project": project,
         "endpoints": endpoints,

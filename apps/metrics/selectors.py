@@ -10,7 +10,7 @@ from apps.annotation.feedback.records import current_annotations
 from apps.annotation.models import Campaign, Comment, Item
 from apps.core.errors import NotFound
 from apps.core.jobs.job_queue import JobState
-from apps.metrics.models import Induction, Metric
+from apps.metrics.models import Aspect, Induction, Metric
 from apps.trajectories.models import Trajectory
 from workers.induce.induction_files import DEGENERATE_SHARE
 
@@ -93,11 +93,29 @@ def metric_examples(metric: Metric, sign: int) -> list[str]:
 
 def metric_definition(metric: Metric) -> str:
     """The definition that was written, or one from its examples."""
-    if metric.definition:
-        return metric.definition
-    good, bad = metric_examples(metric, 1), metric_examples(metric, -1)
-    parts = [f"Good, in people's words: “{good[0]}”" if good else "", f"Bad: “{bad[0]}”" if bad else ""]
-    return " ".join(part for part in parts if part)
+    return metric_definitions([metric])[metric.pk]
+
+
+def metric_definitions(metrics: Collection[Metric]) -> dict[int, str]:
+    """`metric_definition` of each, by key, in one query."""
+    typical = Aspect.objects.filter(
+        metric__in=[metric.pk for metric in metrics if not metric.definition],
+        example__isnull=False,
+        sign__in=[1, -1],
+    )
+    typical = typical.order_by("metric", "sign", "example", "number").distinct("metric", "sign")
+    quotes = {
+        (metric, sign): text for metric, sign, text in typical.values_list("metric", "sign", "feedback")
+    }
+    found = {}
+    for metric in metrics:
+        good, bad = quotes.get((metric.pk, 1)), quotes.get((metric.pk, -1))
+        parts = [
+            "" if good is None else f"Good, in people's words: “{good}”",
+            "" if bad is None else f"Bad: “{bad}”",
+        ]
+        found[metric.pk] = metric.definition or " ".join(part for part in parts if part)
+    return found
 
 
 def with_counts(metrics: QuerySet[Metric]) -> QuerySet[Metric]:

@@ -40,6 +40,7 @@ from apps.metrics.selectors import (
     has_running_induction,
     list_comments,
     metric_definition,
+    metric_definitions,
     metric_degenerate_reason,
     metric_examples,
     project_metrics,
@@ -276,8 +277,9 @@ def _redirect_back(project: Project, to: Induction | Metric) -> HttpResponse:
 
 def _induction_context(project: Project, induction: Induction) -> dict[str, Any]:
     metrics = list(with_counts(induction.metrics.exclude(state=Metric.State.MERGED)))
+    definitions = metric_definitions(metrics)
     for metric in metrics:
-        metric.shown_definition = metric_definition(metric)  # type: ignore[attr-defined]
+        metric.shown_definition = definitions[metric.pk]  # type: ignore[attr-defined]
         counts = {name: getattr(metric, name) for name in ("kept", "violated", "judged")}
         metric.degenerate_reason = degenerate_reason(**counts)  # type: ignore[attr-defined]
     uncovered = induction.aspects.filter(covered=False).select_related("metric", "trajectory__task")

@@ -1,11 +1,12 @@
 """What in a project needs someone: facts, each with the page where it is dealt with."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, F, Sum
+from django.db.models import Count, F, Prefetch, Sum
 from django.urls import reverse
 from django.utils import timezone
 
@@ -118,18 +119,16 @@ def better_models(project: Project) -> list[AttentionNote]:
     """New models that do better on the held-out data than the one an endpoint serves."""
     notes = []
     rows = Endpoint.objects.filter(project=project).exclude(active=None).select_related("active")
-    for endpoint in rows.order_by("name"):
+    first = RewardModel.objects.select_related("training_run", "project").order_by("pk")
+    served_by: list[tuple[Endpoint, RewardModel]] = []
+    for endpoint in rows.order_by("name").prefetch_related(Prefetch("active__reward_models", first)):
         assert endpoint.active is not None
-        served = endpoint.active.reward_models.select_related("training_run", "project").first()
-        if served is None or served.training_run is None:
-            continue
-        newer = RewardModel.objects.filter(
-            project=project,
-            deleted_at=None,
-            created_at__gt=served.created_at,
-            training_run__dataset_version=served.training_run.dataset_version_id,
-        )
-        candidates = newer.select_related("training_run", "project").order_by("-created_at")[:NEWER_MODELS]
+        served = next(iter(endpoint.active.reward_models.all()), None)
+        if served is not None and served.training_run is not None:
+            served_by.append((endpoint, served))
+    newer = _newer_models(project, [served for _, served in served_by])
+    for endpoint, served in served_by:
+        candidates = newer[served.pk]
         best = max(
             (found for model in candidates if (found := _gain(model, served))),
             key=lambda gain: gain.difference,
@@ -140,6 +139,26 @@ def better_models(project: Project) -> list[AttentionNote]:
             url += f"?model={best.model}&endpoint={endpoint.name}"
             notes.append(AttentionNote("models", best.in_words(served, endpoint), url, "Deploy"))
     return notes
+
+
+def _newer_models(project: Project, served: Sequence[RewardModel]) -> dict[int, list[RewardModel]]:
+    """By key of the served model: the newest models after it of its dataset, newest first. Two queries."""
+    datasets = {model.pk: model.training_run.dataset_version_id for model in served if model.training_run}
+    rows = RewardModel.objects.filter(
+        project=project, deleted_at=None, training_run__dataset_version__in=set(datasets.values())
+    )
+    made = list(rows.order_by("-created_at").values_list("pk", "created_at", "training_run__dataset_version"))
+    newer = {
+        model.pk: [
+            pk
+            for pk, created_at, dataset in made
+            if dataset == datasets.get(model.pk) and created_at > model.created_at
+        ][:NEWER_MODELS]
+        for model in served
+    }
+    wanted = {pk for keys in newer.values() for pk in keys}
+    models = RewardModel.objects.select_related("training_run", "project").in_bulk(wanted)
+    return {served_pk: [models[pk] for pk in keys] for served_pk, keys in newer.items()}
 
 
 @dataclass(frozen=True, slots=True)

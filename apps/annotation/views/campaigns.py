@@ -75,8 +75,8 @@ def campaign_list(request: ProjectRequest, project: Project) -> HttpResponseBase
 @project_view()
 def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
     """The campaigns on the project overview."""
-    count = project.campaigns.count()
-    done = sum(selectors.campaign_progress(campaign).annotations for campaign in project.campaigns.all())
+    progresses = selectors.campaign_progresses(project.campaigns.all())
+    count, done = len(progresses), sum(progress.annotations for progress in progresses.values())
     context: dict[str, Any] = {"count": count, "unit": "campaign" if count == 1 else "campaigns"}
     context["text"] = f"{done} annotation{'' if done == 1 else 's'}" if count else ""
     if _is_researcher(request):
