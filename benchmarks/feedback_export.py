@@ -38,8 +38,8 @@ ROWS = """
         FROM trajectories_trajectory WHERE project_id = %(project)s GROUP BY task_id
     ), items AS (
         INSERT INTO annotation_item (campaign_id, task_id, key, purpose, explanation, in_pilot, priority, random_key,
-            overlap, claimed_count, completed_count, created_at)
-        SELECT %(campaign)s, task_id, 'name:' || i, 'work', '', false, 0, i, %(each)s, %(each)s, %(each)s, now()
+            overlap, is_exclusive, claimed_count, completed_count, created_at)
+        SELECT %(campaign)s, task_id, 'name:' || i, 'work', '', false, 0, i, %(each)s, false, %(each)s, %(each)s, now()
         FROM generate_series(1, %(items)s) i JOIN pairs ON pairs.n = i %% (SELECT count(*) FROM pairs)
         RETURNING id, task_id
     ), places AS (
@@ -53,8 +53,8 @@ ROWS = """
         RETURNING id
     ), annotations AS (
         INSERT INTO annotation_annotation (assignment_id, revision, idempotency_key, origin, campaign_version,
-            active_seconds, is_surplus, created_at)
-        SELECT id, 1, gen_random_uuid(), 'person', 1, 7, false, now() FROM assignments
+            active_seconds, suggestion, is_surplus, created_at)
+        SELECT id, 1, gen_random_uuid(), 'person', 1, 7, '', false, now() FROM assignments
         RETURNING id
     )
     INSERT INTO annotation_preference (annotation_id, choice, strength)

@@ -32,8 +32,8 @@ FULL = {"sizes": (10_000, 1_000_000), "annotators": 200, "rounds": 10, "at_once"
 QUICK = {"sizes": (200, 2_000), "annotators": 8, "rounds": 3, "at_once": 4}
 ITEMS = """
     INSERT INTO annotation_item (campaign_id, task_id, key, purpose, explanation, in_pilot, priority, random_key,
-        overlap, claimed_count, completed_count, created_at)
-    SELECT %s, %s, 'name:' || n, 'work', '', false, 0, floor(random() * 4e18)::bigint, %s, 0, 0, now()
+        overlap, is_exclusive, claimed_count, completed_count, created_at)
+    SELECT %s, %s, 'name:' || n, 'work', '', false, 0, floor(random() * 4e18)::bigint, %s, false, 0, 0, now()
     FROM generate_series(1, %s) n
 """
 PLACES = """
