@@ -60,6 +60,18 @@ def test_pages_are_light_and_charts_come_later(
     assert painted <= wanted, "chart code waits for the first paint"
 
 
+def test_a_page_whose_files_are_known_is_one_request(
+    page: Page, live_server: Any, tools: Any, judged: Campaign
+) -> None:
+    tools.login(page, live_server, User.objects.get(email="rose@example.org"))
+    address = f"{live_server.url}/p/desk/campaigns/"
+    page.goto(address, wait_until="networkidle")
+    sent = "performance.getEntriesByType('resource').map((each) => [each.name, each.transferSize])"
+    page.goto(address, wait_until="networkidle")
+    again = page.evaluate(sent)
+    assert len(again) >= 10 and not [each for each in again if each[1]], again
+
+
 def test_curves_are_zoomed_smoothed_and_saved(
     page: Page, live_server: Any, tools: Any, campaign: Campaign, tmp_path: Path
 ) -> None:
