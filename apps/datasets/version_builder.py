@@ -3,6 +3,7 @@
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,7 +39,7 @@ from apps.datasets.statistics import (
 )
 from apps.datasets.strict_reliability import StrictReliability
 from apps.trajectories.attachments import named_digests, write_pictures
-from workers.schema import FeedbackRecord, OutcomeRecord, read_records, write_records
+from workers.schema import FeedbackRecord, OutcomeRecord, RecordWriter, read_records, write_records
 from workers.schema.contamination import find_contamination
 from workers.schema.records import record_trajectories
 
@@ -180,23 +181,20 @@ def _write_splits(
         seed=wanted["seed"],
         test_tasks=wanted["test_tasks"],
     )
-    sizes, kinds, usable = {}, Counter[str](), 0
-
-    def of_split(split: str) -> Iterator[FeedbackRecord]:
-        nonlocal usable
-        records = heartbeat.track(read_records(everything), f"writing {split}")
+    usable = 0
+    with ExitStack() as files:
+        writers = {split: files.enter_context(RecordWriter(tree / f"{split}.jsonl.zst")) for split in SPLITS}
+        records = heartbeat.track(read_records(everything), "writing splits")
         for record, (task, _, in_test) in zip(records, statistics.digests, strict=True):
-            if split_of[task] != split or (split == "test" and not in_test):
+            split = split_of[task]
+            if split == "test" and not in_test:
                 continue
             usable += is_usable_pair(record)
             if not isinstance(record, OutcomeRecord):
                 record = replace(record, strict_reliability=reliability.get(record.annotator))
-            yield record
-
-    for split in SPLITS:
-        counts = write_records(tree / f"{split}.jsonl.zst", of_split(split))
-        sizes[split] = sum(counts.values())
-        kinds.update(counts)
+            writers[split].write(record)
+    sizes = {split: sum(writer.counts.values()) for split, writer in writers.items()}
+    kinds = sum((Counter(writer.counts) for writer in writers.values()), Counter[str]())
     digests: dict[str, list[bytes]] = {split: [] for split in SPLITS}
     for task, digest, in_test in statistics.digests:
         if in_test or split_of[task] != "test":

@@ -36,6 +36,7 @@ from workers.schema.records import (
 )
 from workers.schema.shape import BODY_LIMITS, RECORD_LIMITS, ShapeLimits, TooMuchJson, check_json_shape
 from workers.schema.storage import (
+    RecordWriter,
     holds_any_trajectory,
     holds_trajectory,
     read_records,
@@ -65,6 +66,7 @@ __all__ = [
     "PreferenceRecord",
     "RankingRecord",
     "RatingRecord",
+    "RecordWriter",
     "ScoreInput",
     "ScoreRecord",
     "ShapeLimits",

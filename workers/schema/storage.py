@@ -7,7 +7,7 @@
 import io
 import json
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,23 +41,46 @@ def to_builtins(value: Any) -> Any:
 
 def write_records(path: Path, records: Iterable[FeedbackRecord]) -> dict[str, int]:
     """Write records to `path`, in order; how many of each kind."""
-    counts: dict[str, int] = {}
-    written: set[str] = set()
-    with path.open("wb") as raw, zstandard.ZstdCompressor(level=6).stream_writer(raw) as out:
+    with RecordWriter(path) as writer:
         for record in records:
-            kind = KIND_OF[type(record)]
-            line: dict[str, Any] = {"kind": kind}
-            for name in record.__struct_fields__:
-                value = getattr(record, name)
-                if isinstance(value, Trajectory):
-                    line[name] = _write_once(value, written, out)
-                elif name == "trajectories":
-                    line[name] = [_write_once(trajectory, written, out) for trajectory in value]
-                else:
-                    line[name] = to_builtins(value)
-            out.write(_encode(line))
-            counts[kind] = counts.get(kind, 0) + 1
-    return counts
+            writer.write(record)
+    return writer.counts
+
+
+class RecordWriter:
+    """Writes records to a file, one at a time, so that several files can be written in one pass. A context manager.
+
+    counts: how many of each kind were written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.counts = path, dict[str, int]()
+        self._written: set[str] = set()
+        self._open = ExitStack()
+
+    def __enter__(self) -> "RecordWriter":
+        with ExitStack() as stack:
+            raw = stack.enter_context(self.path.open("wb"))
+            self._out = stack.enter_context(zstandard.ZstdCompressor(level=6).stream_writer(raw))
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._open.__exit__(*error)
+
+    def write(self, record: FeedbackRecord) -> None:
+        kind = KIND_OF[type(record)]
+        line: dict[str, Any] = {"kind": kind}
+        for name in record.__struct_fields__:
+            value = getattr(record, name)
+            if isinstance(value, Trajectory):
+                line[name] = _write_once(value, self._written, self._out)
+            elif name == "trajectories":
+                line[name] = [_write_once(trajectory, self._written, self._out) for trajectory in value]
+            else:
+                line[name] = to_builtins(value)
+        self._out.write(_encode(line))
+        self.counts[kind] = self.counts.get(kind, 0) + 1
 
 
 def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> int:

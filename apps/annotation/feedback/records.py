@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, Max, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.utils.dateparse import parse_datetime
 from msgspec.structs import replace
 
@@ -153,7 +153,10 @@ def iter_annotation_records(
         kind for kind in FEEDBACK_TYPES.values() if kind.name in (filters.get("kinds") or FEEDBACK_TYPES)
     ]
     rows = current_annotations(project, filters).prefetch_related(
-        *(kind.prefetch for kind in kinds), "assignment__item__places"
+        *(kind.prefetch for kind in kinds),
+        Prefetch(
+            "assignment__item__places", ItemTrajectory.objects.order_by("position"), to_attr="place_rows"
+        ),
     )
     found = rows.iterator(chunk_size=CHUNK)
     while chunk := list(islice(found, CHUNK)):
@@ -163,9 +166,7 @@ def iter_annotation_records(
 def _with_records(
     chunk: list[Annotation], kinds: Sequence[AnyFeedbackType], cache: "_Trajectories"
 ) -> Iterator[AnnotationRecords]:
-    cache.load(
-        {place.trajectory_id for annotation in chunk for place in annotation.assignment.item.places.all()}
-    )
+    cache.load({place.trajectory_id for annotation in chunk for place in _places(annotation)})
     for annotation in chunk:
         assignment = annotation.assignment
         common: dict[str, Any] = {
@@ -173,14 +174,19 @@ def _with_records(
             "origin": annotation.origin,
             "item": f"{assignment.item.campaign.name}:{assignment.item.key}",
         }
-        of = {place.trajectory_id: cache[place.trajectory_id] for place in assignment.item.places.all()}
+        of = {place.trajectory_id: cache[place.trajectory_id] for place in _places(annotation)}
         weights = cache.criterion_weights(assignment.item.campaign)
         records = [
             _with_weight(kind.to_record(row, list(of.values()), of, common), weights)
             for kind in kinds
-            for row in getattr(annotation, kind.related_name).all()
+            for row in kind.prefetched_rows(annotation)
         ]
         yield AnnotationRecords(annotation, records)
+
+
+def _places(annotation: Annotation) -> list[ItemTrajectory]:
+    places: list[ItemTrajectory] = annotation.assignment.item.place_rows  # type: ignore[attr-defined]
+    return places
 
 
 def _with_weight(
