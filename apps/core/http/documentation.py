@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import re
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +10,9 @@ from starlette.responses import PlainTextResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+from workers.schema.patterns import TextPattern
+
+_INLINE = TextPattern(r"(?s)<script>(.*?)</script>")
 _ABSENT = "This installation has no documentation site. Run `make docs` in the checkout it runs from, then restart it."
 
 

@@ -7,7 +7,6 @@ changes. Imports of scripts and addresses in style sheets name the hashed files 
 import gzip
 import hashlib
 import posixpath
-import re
 import threading
 import time
 from dataclasses import dataclass, field
@@ -21,6 +20,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from workers.schema.patterns import PatternMatch, TextPattern
+
 FOREVER = "public, max-age=31536000, immutable"
 _SECONDS_BETWEEN_LOOKS = 1.0  # at whether a file changed
 _HASH_LENGTH = 12
@@ -33,11 +34,12 @@ _MEDIA_TYPES = {
     ".woff2": "font/woff2",
 }
 _TEXT = "text/plain; charset=utf-8"
+# Groups: what stands before an address, and the address.
 _REFERENCES = {
-    ".js": re.compile(rb"""(?P<before>\b(?:from|import)\s*\(?\s*["'])(?P<target>\.{1,2}/[^"']+)(?=["'])"""),
-    ".css": re.compile(rb"""(?P<before>\burl\(\s*["']?)(?P<target>(?!data:|[a-z]+:|/|#)[^"')\s]+)"""),
+    ".js": TextPattern(r"""(\b(?:from|import)\s*\(?\s*["'])(\.{1,2}/[^"']+)"""),
+    ".css": TextPattern(r"""(\burl\(\s*["']?)([^"')\s]+)"""),
 }
-_HASHED = re.compile(rf"(?P<stem>.+)\.[0-9a-f]{{{_HASH_LENGTH}}}(?P<suffix>\.[^./]+)?")
+_ELSEWHERE = ("/", "#", "data:", "http:", "https:")  # how addresses begin that name no file of the folder
 
 
 @dataclass(frozen=True)
@@ -126,8 +128,8 @@ class StaticFileIndex:
         files = self.files()
         if (file := files.get(requested)) is not None:
             return file
-        match = _HASHED.fullmatch(requested)
-        return files.get(match["stem"] + (match["suffix"] or "")) if match else None
+        plain = _without_hash(requested)
+        return files.get(plain) if plain is not None else None
 
 
 @cache
@@ -164,6 +166,15 @@ class HashedStaticFiles:
         return Response(answer.body, answer.status, answer.headers)
 
 
+def _without_hash(requested: str) -> str | None:
+    """The plain name of a hashed one, whatever the hash; None for another name."""
+    for stem, suffix in (posixpath.splitext(requested), (requested, "")):
+        name, _, digest = stem.rpartition(".")
+        if name and len(digest) == _HASH_LENGTH and not set(digest) - set("0123456789abcdef"):
+            return name + suffix
+    return None
+
+
 def _accepts_gzip(accept_encoding: str) -> bool:
     for choice in accept_encoding.lower().split(","):
         name, _, weight = choice.partition(";")
@@ -191,17 +202,19 @@ def _add_file(
             f"Static files import each other, so they have no hash: {' > '.join(importers)} > {name}."
         )
 
-    def with_hash(match: re.Match[bytes]) -> bytes:
-        written = match["target"].decode()
+    def with_hash(match: PatternMatch) -> str:
+        before, written = match.groups()
+        if written.startswith(_ELSEWHERE):
+            return str(match.group(0))
         path, mark, rest = written.partition("#")
         target = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
         if target not in raw:
             raise ValueError(f"The static file {name} uses {written!r}, which is not there.")
         used = _add_file(target, raw, files, (*importers, name))
         address = posixpath.join(posixpath.dirname(path), posixpath.basename(used.hashed_name))
-        return match["before"] + f"{address}{mark}{rest}".encode()
+        return f"{before}{address}{mark}{rest}"
 
     pattern = _REFERENCES.get(posixpath.splitext(name)[1])
-    content = pattern.sub(with_hash, raw[name]) if pattern else raw[name]
+    content = pattern.sub(with_hash, raw[name].decode()).encode() if pattern else raw[name]
     files[name] = StaticFile(name, content)
     return files[name]

@@ -1,6 +1,5 @@
 """`quickstart FILE`: from a file of feedback or traces to an endpoint that a trainer asks for rewards."""
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +20,9 @@ from apps.rewards.trainer_snippets import TRAINERS, trainer_snippets
 from apps.training.models import TrainingRun
 from apps.training.report_summary import summarize
 from workers.errors import RewardError
+from workers.schema.patterns import TextPattern
+
+_OTHER_CHARACTERS = TextPattern(r"[^A-Za-z0-9_-]+")  # than names of datasets and models have
 
 
 class Command(TouchstoneCommand):
@@ -185,7 +187,7 @@ class Command(TouchstoneCommand):
 def _slug(file: Path) -> str:
     """`My pairs (2).csv` as `My-pairs-2`."""
     stem = file.name.split(".")[0] if not file.is_dir() else file.name
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:60] or "first"
+    return _OTHER_CHARACTERS.sub("-", stem).strip("-")[:60] or "first"
 
 
 def _shown_on(progress: CommandProgress) -> Callable[[TrainingRun], None]:
