@@ -25,7 +25,7 @@ from workers.objectives import Examples, collect
 from workers.schema import PreferenceRecord
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.train.multi_objective import MultiObjectiveModule
-from workers.train.optimiser import uses_bfloat16
+from workers.train.precision import uses_bfloat16
 from workers.train.trainer import RewardTrainer
 
 BATCH = 8  # pairs, TRL's default

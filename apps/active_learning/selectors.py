@@ -10,6 +10,7 @@ from apps.annotation.feedback.records import BY_JUDGES
 from apps.annotation.models import Annotation, Campaign, Item
 from apps.core.errors import NotFound
 from apps.core.jobs.job_queue import JobState
+from apps.core.number_parsing import whole_number
 from apps.core.storage.artifacts import stage
 from apps.rewards.models import RevisionModel
 from apps.training.models import RewardModel
@@ -54,7 +55,7 @@ def trajectories_with_features(selection: ItemSelection) -> set[int]:
         keys = json.loads((stage(selection.artifact) / KEYS).read_text())
     except NotFound:
         return set()
-    return {int(key) for key in keys if key.isdecimal()}
+    return {number for key in keys if (number := whole_number(key)) is not None}
 
 
 def is_due(plan: SelectionPlan) -> bool:

@@ -3,7 +3,7 @@
 import base64
 import binascii
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ninja import Field, Router, Schema, Status
 
@@ -32,6 +32,9 @@ _SPLIT = "/projects/{slug}/policy-splits/{int:pk}"
 CategoryName = Literal["factual", "behavioural", "conditional"]
 SeverityName = Literal["low", "medium", "high"]
 RuleStateName = Literal["proposed", "accepted", "rejected", "merged"]
+
+
+CheckJson = Annotated[JsonObject, Field(description="a check, as docs/policy-documents.md describes them")]
 
 
 class PolicyDocumentIn(StrictBody):
@@ -73,7 +76,7 @@ class PolicyRuleIn(StrictBody):
     severity: SeverityName | None = None
     scope: str | None = Field(None, max_length=MAX_SCOPE_CHARACTERS)
     preconditions: list[str] | None = Field(None, max_length=rule_services.MAX_PRECONDITIONS)
-    checks: list[JsonObject] | None = Field(
+    checks: list[CheckJson] | None = Field(
         None, max_length=MAX_CHECKS, description="what it demands of tool calls: docs/policy-documents.md"
     )
 
@@ -90,7 +93,7 @@ class PolicyRuleOut(Schema):
     severity: SeverityName
     scope: str
     preconditions: list[str]
-    checks: list[JsonObject]
+    checks: list[CheckJson]
     state: RuleStateName
     change: Literal["new", "changed", "same"] = Field(description="against the version before")
     earlier: int | None = Field(description="the rule of the version before that it repeats or rewords")
@@ -129,7 +132,7 @@ class CheckConflictOut(Schema):
 
 class PolicyChecksOut(Schema):
     version: int
-    checks: list[JsonObject] = Field(description="for the component `policy_checks` of an endpoint")
+    checks: list[CheckJson] = Field(description="for the component `policy_checks` of an endpoint")
     conflicts: list[CheckConflictOut]
 
 

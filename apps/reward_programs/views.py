@@ -11,6 +11,7 @@ from apps.core.errors import DomainError
 from apps.core.forms import add_domain_error
 from apps.core.http.job_pages import job_fragment
 from apps.core.jobs import job_queue
+from apps.core.number_parsing import whole_number
 from apps.llm.page_context import connection_context
 from apps.reward_programs import services
 from apps.reward_programs.code_difference import changed_lines
@@ -70,8 +71,8 @@ def program_draft(request: ProjectRequest, project: Project) -> HttpResponse:
 
 
 def _initial(request: HttpRequest, project: Project) -> dict[str, str]:
-    begun = request.GET.get("from", "")
-    program = list_reward_programs(project).filter(pk=begun).first() if begun.isdecimal() else None
+    begun = whole_number(request.GET.get("from", ""))
+    program = list_reward_programs(project).filter(pk=begun).first() if begun is not None else None
     return {} if program is None else {"name": program.name, "code": program.code}
 
 

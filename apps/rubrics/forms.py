@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 
+from apps.core.number_parsing import whole_number
 from apps.rubrics.models import Criterion
 from apps.rubrics.services import CriterionDraft
 from apps.rubrics.yaml_documents import plain
@@ -129,7 +130,7 @@ def rearranged(rows: list[dict[str, Any]], action: Mapping[str, str]) -> tuple[l
     order = list(rows)
     for name in ("remove", "up", "down"):
         place = action.get(name, "")
-        if not place.isdecimal() or int(place) >= len(order):
+        if (number := whole_number(place)) is None or number >= len(order):
             continue
         row = order.pop(int(place))
         if name != "remove":

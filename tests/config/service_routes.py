@@ -62,5 +62,5 @@ REWARDS_FOR_ANYBODY = {
     "/compat/tei/{endpoint}/health",  # says the same for every name: whether the service is ready
     *(f"/compat{server}/health" for server in PROBED),
 }
-WEB_FOR_ANYBODY = {"/healthz", "/readyz", "/static", "/client/", "/client/{file_name}"}
+WEB_FOR_ANYBODY = {"/healthz", "/readyz", "/static", "/docs", "/client/", "/client/{file_name}"}
 WEB_PASSED_ON = {"/api/v1/rewards{rest:path}", "/compat{rest:path}"}

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from apps.annotation.feedback.exports.jsonl_csv import COLUMNS
 from apps.annotation.feedback.incoming import Found, UnreadField
 from apps.annotation.feedback.readers.record_texts import read_record_text
+from apps.core.number_parsing import whole_number
 from apps.core.spreadsheets import cell_text
 from apps.trajectories.field_coverage import NOT_READ
 from workers.errors import InvalidRecord
@@ -134,12 +135,8 @@ def _indices(cells: dict[str, str], count: int) -> dict[str, Any]:
 def _numbers(cells: dict[str, str]) -> list[int | None]:
     if "items" in cells:
         items = _json(cells, "items")
-        return (
-            [int(item) if str(item).isdecimal() else None for item in items]
-            if isinstance(items, list)
-            else []
-        )
-    return [int(cells[name]) if cells[name].isdecimal() else None for name in _PLACES if name in cells]
+        return [whole_number(str(item)) for item in items] if isinstance(items, list) else []
+    return [whole_number(cells[name]) for name in _PLACES if name in cells]
 
 
 def _json(cells: dict[str, str], name: str) -> Any:

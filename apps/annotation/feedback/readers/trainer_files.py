@@ -24,6 +24,7 @@ from apps.annotation.feedback.readers.trajectory_files import read_trajectory_fi
 from apps.annotation.feedback_types.demonstration import DemonstrationValue
 from apps.annotation.feedback_types.rating import RatingValue
 from apps.annotation.feedback_types.step import StepValue
+from apps.core.number_parsing import whole_number
 from apps.trajectories.attachments import detach_attachments
 from apps.trajectories.field_coverage import PathPatterns
 from apps.trajectories.formats.chat import openai
@@ -204,7 +205,9 @@ def _frozen_steps(row: dict[str, Any], steps: list[str]) -> Incoming:
     answers = [{"role": "assistant", "content": step} for step in steps]
     trajectory = _trajectory([*prompt, *answers], _task(row), row, 0, "completions")
     named = _stated(row).get("labels") or {}
-    covers = isinstance(named, dict) and all(step.isdecimal() and int(step) < len(steps) for step in named)
+    covers = isinstance(named, dict) and all(
+        (place := whole_number(step)) is not None and place < len(steps) for step in named
+    )
     return read_record_text(row[FIELD], [trajectory] if covers else [], pointer=f"/{FIELD}")
 
 
