@@ -20,6 +20,7 @@ from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajector
 from workers.schema.conditions import CONDITIONS, Condition, conditions_read
 from workers.schema.records import Source
 from workers.text.grounding import grounding
+from workers.text.negations import is_turned, without_negation
 from workers.text.pictures import MOST_PIXELS, PICTURE_TOKENS, Picture, PictureReading, picture_places
 from workers.text.rendered import Content, UnsharedInput
 from workers.text.segments import GAP_TEXT, SOURCES, Segment, segments
@@ -28,14 +29,15 @@ from workers.text.speakers import ALL_SOURCES, with_names
 FRAME = 2  # the tokens put around a chunk of a BERT-type encoder: [CLS] ... [SEP]
 # Of texts that are likely to come again: prompts of groups, trajectories that grow.
 _KNOWN_BYTES = 16 * 1024**2
-_CONDITION_STEP = -2
+_CONDITION_STEP, TURNED_STEP = -2, -3
 _ENTRY = 300  # bytes of a dictionary's entry with its key, roughly
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """ids: without the frame. source: place in SOURCES, or after them the place of a condition. agent_step: None
-    outside agent steps; step: -1 for a gap, -2 for a condition. picture: of a chunk that is one, and has no ids."""
+    outside agent steps; step: -1 for a gap, -2 for a condition, -3 for one that is turned around.
+    picture: of a chunk that is one, and has no ids."""
 
     ids: tuple[int, ...]
     source: int
@@ -76,7 +78,8 @@ class Chunks(UnsharedInput):
         numbers = array("q", (self.start, self.truncated, len(self.reads)))
         numbers.extend(-1 if read is None else read for read in self.reads)
         for chunk in self.chunks:
-            numbers.extend((chunk.source, len(chunk.ids), *chunk.ids))
+            source = -chunk.source if chunk.step == TURNED_STEP else chunk.source
+            numbers.extend((source, len(chunk.ids), *chunk.ids))
         seen = "".join(chunk.picture.digest for chunk in self.chunks if chunk.picture is not None)
         seen += "".join(str(place) for place, chunk in enumerate(self.chunks) if chunk.picture is not None)
         return hashlib.blake2b(numbers.tobytes() + seen.encode(), digest_size=16).digest()
@@ -145,7 +148,8 @@ class ChunkRenderer:
     tokens around every chunk. prompt: a text that stands before each, for encoders that were trained with one.
     names_speakers: whether a step begins with the name of its speaker, where it has one. conditioned: which conditions
     are read; they stand before the trajectory, in chunks with sources of their kind. pictures: how pictures are read;
-    None: not at all. Safe to use from any thread."""
+    None: not at all. splits_negations: whether a condition that says "not" is read as what it is about, and marked
+    as turned around. Safe to use from any thread."""
 
     tokenizer: Tokenizer
     before: tuple[int, ...]
@@ -156,6 +160,7 @@ class ChunkRenderer:
     prompt: str = ""
     conditioned: tuple[Condition, ...] = ()
     pictures: PictureReading | None = None
+    splits_negations: bool = False
     rewrites = False
 
     def __post_init__(self) -> None:
@@ -252,8 +257,12 @@ class ChunkRenderer:
 
     def _chunks(self, trajectory: Trajectory) -> Iterable[Chunk]:
         for name, text in conditions_read(trajectory, self.conditioned):
-            for piece in self.split(self.token_ids(text)):
-                yield Chunk(tuple(piece), len(SOURCES) + CONDITIONS.index(name), _CONDITION_STEP, None)
+            mark, read = _CONDITION_STEP, text
+            if self.splits_negations:
+                mark = TURNED_STEP if is_turned(name, text) else _CONDITION_STEP
+                read = without_negation(name, text)
+            for piece in self.split(self.token_ids(read)):
+                yield Chunk(tuple(piece), len(SOURCES) + CONDITIONS.index(name), mark, None)
         agent_step, pixels_left = -1, [MOST_PIXELS]
         for index, step in enumerate(trajectory.steps):
             agent_step += step.source == "agent"

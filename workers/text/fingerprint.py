@@ -17,6 +17,8 @@ def template_fingerprint(renderer: Renderer) -> str:
     )  # those of earlier models stay as they are
     if renderer.conditioned:
         probes = (*probes, _CONDITIONED)
+    if getattr(renderer, "splits_negations", False):
+        probes = (*probes, _TURNED)
     shown = [renderer.model_input(renderer.render(probe)) for probe in probes]
     text = json.dumps([limits, shown, *rest], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -62,6 +64,7 @@ _CONDITIONED = replace(
         "persona": "Ann, who is in a hurry",
     },
 )
+_TURNED = replace(_PROBES[1], conditions={"goal": "Never say more.", "principle": "The opposite of: short"})
 _SPEAKERS = _probe(
     Step(source="user", speaker="Ann", message=(Part(text="Where is 17?"),)),
     replace(_CALL, speaker="Clerk"),

@@ -112,6 +112,35 @@ def test_a_model_that_reads_one_condition_is_not_moved_by_others(folder: Path) -
     assert renderer_of_goals.render(both).key != renderer_of_goals.render(RUN).key
 
 
+def test_the_step_encoder_reads_what_a_negation_is_about_and_turns_it(
+    tmp_path: Path, tiny_recipe: Recipe, tiny_encoder: Path
+) -> None:
+    """Artifacts from before that have no such key, and read the words as they stand."""
+    folder = save_random(
+        "step-encoder", tmp_path, [RUN, *GIVEN], tiny=tiny_recipe, encoder=tiny_encoder, conditioned=ALL
+    )
+    texts = ("good short plan", "never good short plan", "The opposite of: good short plan")
+    said = [with_conditions(RUN, ALL, {"principle": text}) for text in texts]
+    model = load(folder)
+    plain, never, opposite_of = (model.render(each) for each in said)
+    assert [chunk.ids for chunk in plain.chunks] == [chunk.ids for chunk in never.chunks]
+    assert never.key == opposite_of.key != plain.key
+    positive, *negative = raw(model, *said)
+    assert negative[0] == pytest.approx(negative[1], abs=1e-9) != pytest.approx(positive, abs=1e-6)
+    assert raw(model, said[1], said[0]) == pytest.approx([negative[0], positive], abs=1e-9)
+
+    manifest = json.loads((folder / "touchstone.json").read_text())
+    del manifest["text"]["splits_negations"]
+    before = dataclasses.replace(model.renderer, splits_negations=False)
+    manifest["template_fingerprint"] = template_fingerprint(before)
+    assert manifest["template_fingerprint"] != template_fingerprint(model.renderer)
+    (folder / "touchstone.json").write_text(json.dumps(manifest))
+    old = load(folder)
+    assert [old.render(each).key for each in said] == [before.render(each).key for each in said]
+    assert old.render(said[1]).chunks[0].ids != old.render(said[0]).chunks[0].ids
+    assert raw(old, said[0], RUN) == pytest.approx(raw(model, said[0], RUN), abs=1e-9)
+
+
 def test_an_endpoint_gives_the_reward_of_the_model_by_the_conditions_of_the_request(folder: Path) -> None:
     model = load(folder)
     spec = parse_spec({"components": [{"name": "main", "model": "p/m@1"}]})

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from workers.models.backbones.step_entries import FIRST_EMBEDDING, STRUCTURE_SCALE, Entries, Floats
 from workers.schema.conditions import CONDITIONS, Condition, split_opposite
 from workers.text import StepTexts
+from workers.text.negations import TURNABLE, is_turned
 from workers.text.ngrams import COLUMNS, word_columns, words
 
 FIRST_CONDITION = FIRST_EMBEDDING + 16_384  # after the embeddings of any encoder
@@ -21,8 +22,6 @@ CONDITIONED_WIDTH = FIRST_CONDITION + COLUMNS
 _MOST_WORDS = 24  # of a condition, that are crossed with the structure of a step
 _FACTS = ("said", "shared", "seen", "quoted", "told_numbers", "other_numbers")
 _FACTS_SCALE, _CROSSED_LENGTH, _STRUCTURE_LENGTH, _WORDS_LENGTH = 1.0, 1.0, 0.5, 0.5
-_BY_WORDS: tuple[Condition, ...] = ("goal", "principle", "persona")  # a reference answer says what, not how
-_NEGATIONS = frozenset(("not", "never", "avoid", "avoids", "without"))
 _MULTIPLIER = 0x9E3779B97F4A7C15
 _Cells = list[tuple[NDArray[np.int64], Floats]]
 
@@ -59,12 +58,11 @@ def condition_entries(item: StepTexts) -> Entries:
 
 
 def _stated(name: Condition, text: str) -> _Stated:
-    text, is_opposite = split_opposite(text)
-    is_negated = name in _BY_WORDS and _NEGATIONS.intersection(text.lower().replace("n't ", " not ").split())
+    sign = -1.0 if is_turned(name, text) else 1.0
+    text, _ = split_opposite(text)
     columns, _ = words(text)
     singles = np.unique(word_columns(text)[0])
     whole = int(columns.sum() * 31 + len(columns)) & 0x7FFFFFFF
-    sign = -1.0 if is_opposite != bool(is_negated) else 1.0
     return _Stated(
         CONDITIONS.index(name), sign, " ".join(text.lower().split()), singles, whole, _numbers(text)
     )
@@ -98,7 +96,7 @@ def _cells(condition: _Stated, facts: Floats, text: str, structure: Floats) -> _
     base = condition.place + 1
     places = np.flatnonzero(facts)
     found: _Cells = [(_hashed(places, base), facts[places] * _FACTS_SCALE)]
-    if CONDITIONS[condition.place] not in _BY_WORDS:
+    if CONDITIONS[condition.place] not in TURNABLE:
         return found
     found.append((_hashed(places, base + 32), facts[places] * _FACTS_SCALE * condition.sign))
     kept = condition.words[:_MOST_WORDS]

@@ -126,6 +126,7 @@ def chunk_renderer(
     description: EncoderDescription | None = None,
     conditioned: tuple[Condition, ...] = (),
     pictures: PictureReading | None = None,
+    splits_negations: bool = False,
 ) -> ChunkRenderer:
     """The renderer for an encoder's tokenizer. Raises RewardError where the encoder takes no such chunks.
 
@@ -151,6 +152,7 @@ def chunk_renderer(
         reading.prompt,
         conditioned,
         pictures,
+        splits_negations,
     )
     longest = None if description.longest is None else description.longest - renderer.frame
     if longest is not None and chunk_tokens > longest:

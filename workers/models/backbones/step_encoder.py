@@ -22,6 +22,7 @@ from workers.models.cache.embeddings import ChunkCache
 from workers.models.states import States
 from workers.schema.conditions import CONDITIONS, Condition
 from workers.text import GROUNDING, SOURCES, ChunkRenderer, Chunks
+from workers.text.chunks import TURNED_STEP
 from workers.text.pictures import Picture
 
 SIMILARITIES = 3
@@ -39,7 +40,8 @@ class ChunkBatch:
 
     chunks: framed ids. place [b, t]: row of `chunks`; sources [b, t]; grounding [b, t, numbers] float64; mask [b, t].
     overlap: [b, t, 2 * CONDITIONS] float64, None where no model of these reads conditions. pictures: equal ones once;
-    picture_place [b, t]: row of them, -1 where a chunk is text.
+    picture_place [b, t]: row of them, -1 where a chunk is text. turned
+    [b, t]: True for the chunks of conditions that are turned around.
     """
 
     chunks: list[tuple[int, ...]]
@@ -50,6 +52,7 @@ class ChunkBatch:
     pictures: list[Picture]
     picture_place: Tensor
     overlap: Tensor | None = None
+    turned: Tensor | None = None
 
 
 def collate(batch: Sequence[Chunks], renderer: ChunkRenderer) -> ChunkBatch:
@@ -75,9 +78,11 @@ def collate(batch: Sequence[Chunks], renderer: ChunkRenderer) -> ChunkBatch:
     if not renderer.conditioned:
         return batched
     overlap = torch.zeros(len(batch), longest, 2 * len(CONDITIONS), dtype=torch.float64)
+    turned = torch.zeros(len(batch), longest, dtype=torch.bool)
     for row, item in enumerate(batch):
         overlap[row, : len(item.chunks)] = torch.tensor(item.overlap, dtype=torch.float64)
-    return replace(batched, overlap=overlap)
+        turned[row, : len(item.chunks)] = torch.tensor([chunk.step == TURNED_STEP for chunk in item.chunks])
+    return replace(batched, overlap=overlap, turned=turned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +135,11 @@ class Mixer(nn.Module):
         overlap: Tensor | None = None,
         pictures: Tensor | None = None,
         picture_place: Tensor | None = None,
+        turned: Tensor | None = None,
     ) -> Tensor:
         """embeddings [b, t, hidden], sources [b, t] long, grounding [b, t, numbers], mask [b, t] bool (True: a chunk),
-        overlap [b, t, 2 * CONDITIONS] of a model that reads conditions. pictures [pictures, cells, picture_size] and
-        picture_place [b, t], of a model that sees, where the batch has any.
+        overlap [b, t, 2 * CONDITIONS] and turned [b, t] bool of a model that reads conditions. pictures [pictures,
+        cells, picture_size] and picture_place [b, t], of a model that sees, where the batch has any.
 
         Returns [b, 1 + t, width]; place 0 is the start.
         """
@@ -147,8 +153,8 @@ class Mixer(nn.Module):
             similar = similarities(embeddings, sources, mask)
             x = x + self.ground(self.config.ground_scale * torch.cat([grounding, similar], -1))
         if self.conditions is not None:
-            assert overlap is not None
-            x = self.conditions(x, embeddings, sources, mask, overlap)
+            assert overlap is not None and turned is not None
+            x = self.conditions(x, embeddings, sources, mask, overlap, turned)
         x = torch.cat([self.start.expand(len(x), 1, -1), x], 1)
         x = x + self.position_scale * positions(x.shape[1], self.config.width).to(x)
         for block in self.blocks:
@@ -159,7 +165,8 @@ class Mixer(nn.Module):
 class ConditionGates(nn.Module):
     """What each chunk has to do with each condition: products of the two embeddings and the words they share; and a
     gate by the condition on all that is known of the chunk (FiLM, Perez et al. 2018), so that one can turn the sign of
-    what counts. Conditions that are not given change nothing.
+    what counts. Conditions that are not given change nothing; one that is turned around changes all of it by the
+    opposite.
     """
 
     def __init__(self, config: MixerConfig) -> None:
@@ -174,7 +181,7 @@ class ConditionGates(nn.Module):
                 parameter.zero_()
 
     def forward(
-        self, x: Tensor, embeddings: Tensor, sources: Tensor, mask: Tensor, overlap: Tensor
+        self, x: Tensor, embeddings: Tensor, sources: Tensor, mask: Tensor, overlap: Tensor, turned: Tensor
     ) -> Tensor:
         """x [b, t, width]; the others as for `Mixer`. Returns [b, t, width]."""
         gate = torch.zeros_like(x[:, :1])
@@ -184,8 +191,10 @@ class ConditionGates(nn.Module):
             stated = functional.normalize(_mean(embeddings.transpose(1, 2), is_stated), dim=-1).unsqueeze(1)
             product = embeddings * stated  # 0 where it is not stated
             shared = torch.cat([product.sum(-1, keepdim=True), overlap[..., 2 * place : 2 * place + 2]], -1)
-            x = x + self.products[name](self.hidden * product) + self.numbers[name](self.scale * shared)
-            gate = gate + self.gates[name](math.sqrt(self.hidden) * stated)
+            sign = 1 - 2 * (is_stated & turned.unsqueeze(1)).any(-1, keepdim=True).to(x)  # [b, 1, 1]
+            more = self.products[name](self.hidden * product) + self.numbers[name](self.scale * shared)
+            x = x + sign * more
+            gate = gate + sign * self.gates[name](math.sqrt(self.hidden) * stated)
         return x * (1 + gate)
 
 
@@ -318,6 +327,7 @@ class StepEncoder(Backbone):
             collated.mask.to(precise.device),
             None if collated.overlap is None else collated.overlap.to(precise),
             *self._seen(collated, precise, cache),
+            turned=None if collated.turned is None else collated.turned.to(precise.device),
         )
         rows = [
             torch.cat([row[[item.start]], row[[1 + read for read in item.reads if read is not None]]])

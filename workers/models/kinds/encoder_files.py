@@ -71,6 +71,7 @@ def encoder_renderer(
         description=described,
         conditioned=conditioned,
         pictures=pictures,
+        splits_negations=bool(conditioned),
     )
 
 

@@ -111,6 +111,7 @@ def save(backbone: StepEncoder, heads: Heads, folder: Path, recipe: Recipe) -> d
             "max_tokens": recipe.max_tokens,
             "speakers": backbone.renderer.names_speakers,
             "conditioned": [*backbone.renderer.conditioned],
+            "splits_negations": backbone.renderer.splits_negations,
         },
         "step_rule": _STEP_RULE,
     }
@@ -128,6 +129,7 @@ def load(
         names_speakers=text.get("speakers", False),
         conditioned=tuple(text.get("conditioned", ())),
         pictures=picture_reading(sees),
+        splits_negations=text.get("splits_negations", False),  # earlier versions read negations as they stand
     )
     parts = load_saved_parts(folder, backbone, reads)
     weights, described = load_file(folder / _MIXER), dict(manifest["mixer"])
