@@ -60,6 +60,7 @@ def test_every_call_takes_a_version_and_a_policy_version(server) -> None:
         "rank": (ITEMS,),
         "compare": ITEMS[:2],
         "advantages": ([],),
+        "guard": ([{"role": "user", "content": "Cancel it."}], {"name": "cancel", "arguments": {}}),
     }
     for kind in (RewardClient, AsyncRewardClient):
         asks = {
@@ -81,7 +82,7 @@ def test_every_call_takes_a_version_and_a_policy_version(server) -> None:
 
     asyncio.run(ask())
     assert {call["path"].rpartition("/")[2] for call in server.calls} == set(calls)
-    assert len(server.calls) == 14  # two pages of `score` and of `critique`
+    assert len(server.calls) == 16  # two pages of `score` and of `critique`
     assert all((call["body"]["version"], call["body"]["policy_version"]) == (3, "q") for call in server.calls)
 
 

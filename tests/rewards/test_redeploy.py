@@ -33,6 +33,7 @@ SPEC: dict[str, Any] = {
     ],
     "policy_template": "qwen3",
     "group_size": 8,
+    "guard": {"on_failure": "allow"},
 }
 
 
