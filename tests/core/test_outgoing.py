@@ -296,7 +296,7 @@ def test_the_operators_own_addresses_are_called_where_they_are_and_bounded_too()
 TRUSTED = {
     "apps/core/http/outgoing.py": "the client itself",
     "apps/core/http/bounded_session.py": "a session for allauth whose calls go by the client",
-    "apps/core/http/proxy.py": "TOUCHSTONE_REWARDS_ADDRESS: streams raw bytes both ways, and holds none",
+    "apps/core/http/upstream.py": "TOUCHSTONE_REWARDS_ADDRESS: streams raw bytes both ways, and holds none",
     "apps/core/processes/supervisor.py": "its own ports",
     "apps/core/database/embedded_postgres.py": "its own ports",
     "apps/core/processes/heartbeats.py": "this machine's name",
@@ -354,8 +354,8 @@ def test_nothing_else_opens_connections() -> None:
     assert found == set(TRUSTED)
 
 
-def test_the_proxy_is_the_only_one_that_passes_bytes_on_uncounted() -> None:
-    """Who uses httpx itself does it for the client or for the proxy, whatever else is allowed."""
+def test_none_but_launchers_use_httpx_past_the_guard() -> None:
+    """Whatever else is allowed, only what speaks to addresses of the operator makes a client of httpx."""
     using = {name for name in TRUSTED if "import httpx\n" in (ROOT / name).read_text()}
     launchers = {f"workers/launch/{name}.py" for name in ("kubernetes", "ray_jobs", "run_files")}
-    assert using == {"apps/core/http/outgoing.py", "apps/core/http/proxy.py"} | launchers
+    assert using == {"apps/core/http/outgoing.py", "apps/core/http/upstream.py"} | launchers
