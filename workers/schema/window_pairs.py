@@ -54,8 +54,9 @@ def window_pairs(
     windows: dict[str, Trajectory] = {}
     for run, of_steps in labelled:
         for window, value in zip(window_trajectories(run, size), of_steps[::size], strict=True):
-            windows.setdefault(window.content_hash, window)
-            values.setdefault(window.content_hash, []).append(value)
+            key = window.content_hash
+            windows[key] = min(windows.get(key, window), window, key=_source)  # whatever the order
+            values.setdefault(key, []).append(value)
     means = {key: sum(found) / len(found) for key, found in values.items()}
     kept = sorted(means)[:MOST_WINDOWS]
     pairs = [pair for pair in combinations(kept, 2) if abs(means[pair[0]] - means[pair[1]]) >= DIFFERENCE]
@@ -76,6 +77,10 @@ def _comparison(
         origin="judge",
         item=f"windows {_digest(pair)[:16]}",
     )
+
+
+def _source(window: Trajectory) -> str:
+    return str(window.metadata[DERIVED_FROM])
 
 
 def _digest(pair: tuple[str, str]) -> str:
