@@ -103,6 +103,7 @@ class TestWhole:
             "reliabilities": None,
             "parent": None,
             "prior": None,
+            "pictures": None,
             "generated": {},
             "corrections": None,
             "skipped": {},
