@@ -14,7 +14,7 @@ from workers.schema.picture_archive import PICTURES, PictureArchive
 from workers.schema.pictures import picture_bytes
 
 
-def shown(answer: str, source: str) -> dict[str, Any]:
+def answer_with_picture(answer: str, source: str) -> dict[str, Any]:
     picture = {"type": "image_url", "image_url": {"url": source}}
     return {
         "messages": [
@@ -25,7 +25,7 @@ def shown(answer: str, source: str) -> dict[str, Any]:
 
 
 def pictured(task: str, first: str, second: str) -> dict[str, Any]:
-    return pair(task) | {"a": shown("Done.", first), "b": shown("Done.", second)}
+    return pair(task) | {"a": answer_with_picture("Done.", first), "b": answer_with_picture("Done.", second)}
 
 
 def test_pictures_are_in_the_version_and_addresses_are_not(project: Project) -> None:

@@ -44,14 +44,14 @@ def _pairs(path: Path) -> Path:
 
 
 def _conversations(path: Path) -> Path:
-    def said(role: str, text: str) -> list[dict[str, str]]:
+    def message(role: str, text: str) -> list[dict[str, str]]:
         return [{"role": role, "content": text}]
 
     rows = [
         {
-            "prompt": said("user", _question(n)),
-            "chosen": said("assistant", f"It comes on day {n}."),
-            "rejected": said("assistant", f"Wait, number {n}."),
+            "prompt": message("user", _question(n)),
+            "chosen": message("assistant", f"It comes on day {n}."),
+            "rejected": message("assistant", f"Wait, number {n}."),
         }
         for n in range(TASKS)
     ]

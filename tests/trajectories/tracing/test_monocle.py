@@ -1,4 +1,4 @@
-"""What Monocle's spans say beside the conversation that all conventions are tested with."""
+"""What Monocle's spans say in addition to the conversation that all conventions are tested with."""
 
 from typing import Any
 

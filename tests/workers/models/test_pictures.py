@@ -72,16 +72,16 @@ def towers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         torch.manual_seed(5)
         folder = found[name] = tmp_path_factory.mktemp("tower") / name.replace(" ", "-")
         make().save_pretrained(folder)
-        said = {
+        described = {
             "size": {"height": 32, "width": 32},
             "image_mean": [0.4, 0.5, 0.6],
             "image_std": [0.2, 0.3, 0.25],
         }
-        (folder / "preprocessor_config.json").write_text(json.dumps(said))
+        (folder / "preprocessor_config.json").write_text(json.dumps(described))
     return found
 
 
-def shown(
+def seen(
     picture: str | None, *, answer: str = "Done.", seen_by: str = "agent", task: str = "t"
 ) -> Trajectory:
     """A trajectory whose agent, tool or user shows a picture."""
@@ -103,7 +103,7 @@ def url(image: Image.Image, format: str = "PNG", **options: Any) -> str:
 def saved(recipe: Recipe, folder: Path) -> Path:
     torch.manual_seed(3)
     model = build(recipe)
-    model.backbone.prepare([model.backbone.renderer.render(shown(url(noise(seed)))) for seed in range(4)])
+    model.backbone.prepare([model.backbone.renderer.render(seen(url(noise(seed)))) for seed in range(4)])
     reward = {"median": 0.0, "std": 1.0}
     folder.mkdir()
     save(model, folder, recipe=recipe, reward=reward, criteria={}, lineage=Lineage())
@@ -121,7 +121,7 @@ def seeing(tiny_recipe: Recipe, tmp_path: Path) -> LoadedModel:
 
 @pytest.mark.parametrize("seen_by", ["agent", "tool", "user"])
 def test_equal_text_and_another_picture_is_another_reward(seeing: LoadedModel, seen_by: str) -> None:
-    contents = [shown(url(coloured(colour)), seen_by=seen_by) for colour in (RED, BLUE, RED)]
+    contents = [seen(url(coloured(colour)), seen_by=seen_by) for colour in (RED, BLUE, RED)]
     red, blue, again = raw(seeing, *contents)
     assert red == pytest.approx(again, abs=1e-9)
     assert abs(red - blue) > 1e-4
@@ -132,9 +132,9 @@ def test_equal_text_and_another_picture_is_another_reward(seeing: LoadedModel, s
 def test_the_file_does_not_matter_only_the_pixels(seeing: LoadedModel) -> None:
     rewards = raw(
         seeing,
-        shown(url(coloured(RED))),
-        shown(url(coloured(RED), "WEBP", lossless=True)),
-        shown(data_url(file_of(coloured(RED)), "image/gif")),
+        seen(url(coloured(RED))),
+        seen(url(coloured(RED), "WEBP", lossless=True)),
+        seen(data_url(file_of(coloured(RED)), "image/gif")),
     )
     assert rewards == pytest.approx([rewards[0]] * 3, abs=1e-6)
 
@@ -143,21 +143,21 @@ def test_the_same_from_an_archive_with_a_cache_and_in_any_batch(seeing: LoadedMo
     files = [picture_bytes(url(noise(seed, 900, 500))) for seed in range(5)]
     write_pictures(tmp_path / PICTURES, ((file.digest, file.data) for file in files))
     use_pictures(tmp_path)
-    named = [shown(f"sha256:{file.digest}") for file in files]
-    sent = [shown(data_url(file.data)) for file in files]
+    named = [seen(f"sha256:{file.digest}") for file in files]
+    sent = [seen(data_url(file.data)) for file in files]
     cache = ChunkCache(2**24)
     expected = [raw(seeing, each)[0] for each in sent]
     assert raw(seeing, *named) == pytest.approx(expected, abs=1e-5)
     assert raw(seeing, *sent, cache=cache) == pytest.approx(expected, abs=1e-5)
     assert raw(seeing, *named[::-1], cache=cache) == pytest.approx(expected[::-1], abs=1e-5)
     forget_pictures()
-    assert raw(seeing, named[0]) == pytest.approx(raw(seeing, shown("sha256:" + "0" * 64)))
+    assert raw(seeing, named[0]) == pytest.approx(raw(seeing, seen("sha256:" + "0" * 64)))
 
 
 def test_an_address_is_not_fetched(seeing: LoadedModel) -> None:
-    rewards = raw(seeing, shown("https://example.org/a.png"), shown("https://example.org/b.png"))
+    rewards = raw(seeing, seen("https://example.org/a.png"), seen("https://example.org/b.png"))
     assert rewards[0] == pytest.approx(rewards[1], abs=1e-9)
-    assert all(chunk.picture is None for chunk in seeing.render(shown("https://example.org/a.png")).chunks)
+    assert all(chunk.picture is None for chunk in seeing.render(seen("https://example.org/a.png")).chunks)
 
 
 @pytest.mark.parametrize(
@@ -171,18 +171,18 @@ def test_an_address_is_not_fetched(seeing: LoadedModel) -> None:
 )
 def test_hostile_pictures_are_refused_in_words(seeing: LoadedModel, source: str, told: str) -> None:
     with pytest.raises(RewardError, match=told):
-        seeing.render(shown(source))
+        seeing.render(seen(source))
 
 
 def test_pictures_together_are_bounded(seeing: LoadedModel) -> None:
     large = data_url(file_of(Image.new("L", (7000, 7000)), compress_level=1))
-    steps = shown(large).steps
+    steps = seen(large).steps
     with pytest.raises(RewardError, match="more than 200 million pixels together"):
         seeing.render(Trajectory(steps=steps * 5, task=Task(id="t")))
 
 
 def test_many_pictures_are_cut_from_the_middle_as_text_is(seeing: LoadedModel) -> None:
-    steps = tuple(step for seed in range(9) for step in shown(url(noise(seed))).steps)
+    steps = tuple(step for seed in range(9) for step in seen(url(noise(seed))).steps)
     rendered = seeing.render(Trajectory(steps=steps, task=Task(id="t")))
     pictures = [chunk for chunk in rendered.chunks if chunk.picture is not None]
     assert rendered.truncated
@@ -192,8 +192,8 @@ def test_many_pictures_are_cut_from_the_middle_as_text_is(seeing: LoadedModel) -
 
 
 def test_what_comes_later_changes_no_value_before_it(seeing: LoadedModel) -> None:
-    first = shown(url(coloured(RED)))
-    longer = Trajectory(steps=(*first.steps, *shown(url(coloured(BLUE))).steps), task=first.task)
+    first = seen(url(coloured(RED)))
+    longer = Trajectory(steps=(*first.steps, *seen(url(coloured(BLUE))).steps), task=first.task)
     (short,), (long,) = (seeing.score([seeing.render(each)]) for each in (first, longer))
     assert long.values[0] == pytest.approx(short.values[0], abs=1e-5)
 
@@ -206,10 +206,10 @@ def test_models_of_text_are_as_before(tiny_recipe: Recipe, tmp_path: Path) -> No
     assert not any(path.name.startswith("image") for path in folder.iterdir())
     model = load(folder)
     assert not model.sees_pictures
-    assert raw(model, shown(url(coloured(RED)))) == raw(model, shown(url(coloured(BLUE))))
+    assert raw(model, seen(url(coloured(RED)))) == raw(model, seen(url(coloured(BLUE))))
     without = dict(manifest, mixer={k: v for k, v in manifest["mixer"].items() if k != "picture_size"})
     (folder / "touchstone.json").write_text(json.dumps(without))  # as an earlier version wrote it
-    assert raw(load(folder), shown(None)) == raw(model, shown(None))
+    assert raw(load(folder), seen(None)) == raw(model, seen(None))
     assert template_fingerprint(model.renderer) == manifest["template_fingerprint"]
 
 
@@ -221,7 +221,7 @@ def test_towers_are_read_saved_and_loaded(
     folder = saved(recipe, tmp_path / "model")
     model = load(folder)
     assert model.sees_pictures
-    contents = [shown(url(noise(seed, 100, 70))) for seed in range(3)]
+    contents = [seen(url(noise(seed, 100, 70))) for seed in range(3)]
     rewards = raw(model, *contents)
     assert len({round(each, 4) for each in rewards}) == 3
     tower: Any = model.model.backbone.picture_encoder
@@ -313,7 +313,7 @@ def test_a_training_learns_from_pictures_alone(
     def side(colour: tuple[int, int, int], number: int) -> Trajectory:
         file = picture_bytes(url(coloured(colour, width=60 + number, height=40 + 2 * number)))
         files[file.digest] = file.data
-        return shown(f"sha256:{file.digest}", task=f"t{number}")
+        return seen(f"sha256:{file.digest}", task=f"t{number}")
 
     records = [
         PreferenceRecord(a=side(RED, number), b=side(BLUE, number), choice="a", annotator="ann")
@@ -328,7 +328,7 @@ def test_a_training_learns_from_pictures_alone(
     assert report["preference"]["accuracy"] == 1.0
     forget_pictures()
     model = load(folder / "model")
-    red, blue = raw(model, *(shown(url(coloured(colour, width=99, height=33))) for colour in (RED, BLUE)))
+    red, blue = raw(model, *(seen(url(coloured(colour, width=99, height=33))) for colour in (RED, BLUE)))
     assert red > blue
     with pytest.raises(RewardError, match="usable feedback"):
         train(run_directory(tiny_recipe, splits=splits))

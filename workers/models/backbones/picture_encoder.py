@@ -4,6 +4,7 @@
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,9 +22,7 @@ from workers.models.transformers_loading import transformers_loading
 from workers.text.pictures import Picture
 
 EMBEDDED = "embedded"
-STATISTICS_VERSION = (
-    1  # of `picture_statistics`: raised where its numbers change, which models were trained on
-)
+STATISTICS_VERSION = 1  # of `picture_statistics`; raised where its numbers change, which models read
 _AT_ONCE = 16  # pictures in a pass
 _PREPROCESSOR = "preprocessor_config.json"
 
@@ -35,16 +34,16 @@ class PictureCache(Protocol):
     def put(self, key: bytes, embedding: Tensor) -> None: ...
 
 
-class PictureEncoder(nn.Module):
+class PictureEncoder(nn.Module, ABC):
     """name: of it and its weights, in keys of caches. side: pixels of its square input. size: numbers of a cell."""
 
     name: str
     side: int
     size: int
 
+    @abstractmethod
     def encode(self, pictures: Sequence[Picture]) -> Tensor:
         """[pictures, CELLS, size] float32, on the device of the encoder."""
-        raise NotImplementedError
 
     def embed(self, pictures: Sequence[Picture], cache: PictureCache | None = None) -> Tensor:
         """The same, each by its content once where there is a cache."""

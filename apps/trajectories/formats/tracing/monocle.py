@@ -97,11 +97,11 @@ def _messages(value: Any, role: str) -> list[Message]:
         if "call_id" in inner and "output" in inner:
             return [{"role": "tool", "tool_call_id": inner["call_id"], "content": _text(inner["output"])}]
         if len(inner) == 1 and (known := ROLES.get(str(next(iter(inner))).lower())):
-            return _said(known, next(iter(inner.values())))
+            return _spoken_messages(known, next(iter(inner.values())))
     return [{"role": role, "content": _text(value)}]
 
 
-def _said(role: str, value: Any) -> list[Message]:
+def _spoken_messages(role: str, value: Any) -> list[Message]:
     calls = _literal(decoded(value)) if role == "assistant" else None
     calls = calls if isinstance(calls, list) else [calls]
     if calls and all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls):

@@ -21,7 +21,7 @@ def call(name: str, result: str = "{}", text: str | None = None, **arguments: An
     ]
 
 
-def said(user: str, agent: str | None = None) -> list[dict[str, Any]]:
+def spoken(user: str, agent: str | None = None) -> list[dict[str, Any]]:
     asked = [] if agent is None else [{"role": "assistant", "content": agent}]
     return [*asked, {"role": "user", "content": user}]
 
@@ -42,12 +42,12 @@ def broken(own: PolicyCheck, *messages: list[dict[str, Any]]) -> list[int]:
 
 def test_confirmation() -> None:
     own = check(confirmation={})
-    assert broken(own, said("Pay."), said("Yes, go ahead.", "Shall I?"), call("pay")) == []
-    assert broken(own, said("Yes, pay."), call("pay")) == [1]
-    assert broken(own, said("Pay."), said("No, that is not correct.", "Shall I?"), call("pay")) == [3]
-    assert broken(own, said("Pay."), said("How much?", "Shall I?"), call("pay"), call("other")) == [3]
+    assert broken(own, spoken("Pay."), spoken("Yes, go ahead.", "Shall I?"), call("pay")) == []
+    assert broken(own, spoken("Yes, pay."), call("pay")) == [1]
+    assert broken(own, spoken("Pay."), spoken("No, that is not correct.", "Shall I?"), call("pay")) == [3]
+    assert broken(own, spoken("Pay."), spoken("How much?", "Shall I?"), call("pay"), call("other")) == [3]
     assert (
-        broken(check(confirmation={"words": "^ja"}), said("Zahle."), said("ja", "Soll ich?"), call("pay"))
+        broken(check(confirmation={"words": "^ja"}), spoken("Zahle."), spoken("ja", "Soll ich?"), call("pay"))
         == []
     )
 
@@ -56,7 +56,7 @@ def test_previous_call_with_equal_arguments_and_its_result() -> None:
     own = check(
         previous_call={"tools": ["look_*"], "same": ["id"], "result": [{"path": "state", "one_of": ["open"]}]}
     )
-    asked = said("Pay.")
+    asked = spoken("Pay.")
     assert broken(own, asked, call("look_up", '{"state": "open"}', id=1), call("pay", id=1)) == []
     assert broken(own, asked, call("look_up", '{"state": "open"}', id=2), call("pay", id=1)) == [2]
     assert broken(own, asked, call("look_up", '{"state": "shut"}', id=1), call("pay", id=1)) == [2]
@@ -66,7 +66,7 @@ def test_previous_call_with_equal_arguments_and_its_result() -> None:
 
 
 def test_calls_that_are_counted() -> None:
-    asked = said("Pay.")
+    asked = spoken("Pay.")
     assert broken(check(most_calls=1), asked, call("pay"), call("pay"), call("pay")) == [2, 3]
     own = check(most_calls=1, per=["id"])
     assert broken(own, asked, call("pay", id=1), call("pay", id=2), call("pay", id=1)) == [3]
@@ -113,7 +113,7 @@ def test_demands_on_values(test: dict[str, Any], value: dict[str, Any], holds: b
 def test_the_component_pays_each_check_once() -> None:
     checks = (check(alone=True), check(name="d", most_calls=1), check(name="e", most_per_step=3))
     part = PolicyChecks(name="policy", checks=checks)
-    run = item(said("Pay."), call("pay", text="Now."), call("pay", text="Again."), call("pay"))
+    run = item(spoken("Pay."), call("pay", text="Now."), call("pay", text="Again."), call("pay"))
     score = rate(part, run, len)
     assert score.raw == pytest.approx(-2 / 3)
     assert score.step_rewards == pytest.approx((-1 / 3, -1 / 3, 0))
@@ -124,12 +124,12 @@ def test_what_could_slip_through() -> None:
     own = check(forbid=True, when=[{"path": "id", "one_of": [2]}])
     run = call("pay")
     run[0]["tool_calls"][0]["function"]["arguments"] = '{"id": 2'
-    assert broken(own, said("Pay."), run) == [1]
+    assert broken(own, spoken("Pay."), run) == [1]
     limit = convert({"path": "a.*", "at_most": 5}, ValueTest)
     assert not passes(limit, {"a": [1] * 20_000 + [6]})
     written = [{"role": "assistant", "content": '<tool_call>{"name": "pay", "arguments": {}}</tool_call>'}]
-    assert broken(check(alone=True), said("Pay."), written) == []
-    assert broken(check(forbid=True), said("Pay."), written) == [1]
+    assert broken(check(alone=True), spoken("Pay."), written) == []
+    assert broken(check(forbid=True), spoken("Pay."), written) == [1]
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
