@@ -13,7 +13,7 @@ from django.core.files.storage import storages
 from django.test import Client
 from django.utils import timezone
 
-from apps.accounts.models import ApiKey, AuditEvent, Project, Role, Scope, User
+from apps.accounts.models import ApiKey, AuditEvent, Project, Role, Scope
 from apps.accounts.services import create_api_key
 from apps.annotation.models import Annotator, Campaign, Item, ItemTrajectory
 from apps.annotation.services import create_campaign
@@ -23,7 +23,6 @@ from apps.core.storage.artifacts import is_stored
 from apps.datasets.erasure import erase_judgements
 from apps.datasets.models import DatasetVersion, Export
 from apps.datasets.selectors import read_dataset_records
-from apps.hindsight.models import HindsightTask
 from apps.lifecycle import archive_jobs, project_archive, retention, services
 from apps.lifecycle.archive_jobs import (
     build_project_export,
@@ -33,19 +32,17 @@ from apps.lifecycle.archive_jobs import (
 from apps.lifecycle.models import ProjectDeletion, ProjectExport, RetentionRule, RetentionRun
 from apps.lifecycle.project_archive import read_project, write_project
 from apps.lifecycle.project_rows import project_paths, project_rows
-from apps.questions.models import TrajectoryQuestion
-from apps.reward_programs.services import create_reward_program
 from apps.rewards.models import Endpoint, ScoreSample
 from apps.rubrics.services import CriterionDraft, save_rubric
-from apps.subgoals.models import TaskSubgoals
 from apps.training.models import Recipe
-from apps.trajectories.models import SavedView, Trajectory, TrajectoryComment
+from apps.trajectories.models import Trajectory, TrajectoryComment
 from apps.trajectories.services import import_trajectories, set_masking
 from tests.annotation.feedback.test_out import PAIR
 from tests.annotation.feedback.test_round_trips import RECORDS, given, load
 from tests.config.world import make_world
 from tests.datasets.feedback import freeze
 from tests.factories import make_member, signed_in
+from tests.lifecycle.unfinished_rows import add_waiting
 
 pytestmark = pytest.mark.ml  # the world of the access tests imports torch
 
@@ -238,41 +235,6 @@ def test_owners_see_what_would_go_before_they_save(project: Project, owner: Any)
     client.post("/p/desk/data/retention", {"trajectory_days": "90", "save": "1"})
     assert RetentionRule.objects.get().trajectory_days == 90
     assert client.post("/p/desk/data/retention", {"trajectory_days": "0"}).status_code == 422
-
-
-def add_waiting(project: Project) -> Item:
-    """An item that no one annotated, a comment on a page, views, a question, tags, subgoals and a reward program."""
-    trajectory = Trajectory.objects.filter(project=project).latest("pk")
-    campaign = project.campaigns.get(name="Scores")
-    item = Item.objects.create(campaign=campaign, task=trajectory.task, key="k", overlap=2, priority=3.0)
-    ItemTrajectory.objects.create(item=item, trajectory=trajectory, position=0)
-    TrajectoryComment.objects.create(
-        project=project,
-        trajectory=trajectory,
-        author=User.objects.get(email="owner@example.org"),
-        text="Stops too early.",
-        step=0,
-    )
-    SavedView.objects.create(project=project, name="Failed", query="success=no")
-    SavedView.objects.create(project=project, name="Mine", query="id=1-3")
-    TrajectoryQuestion.objects.create(project=project, text="Why?")
-    Trajectory.objects.filter(pk=trajectory.pk).update(tags=["slow", "to do"])
-    goals = [{"goal": "found the order", "expression": "order", "weight": 1.0}]
-    TaskSubgoals.objects.create(project=project, task=trajectory.task, subgoals=goals, state="accepted")
-    HindsightTask.objects.create(
-        project=project,
-        trajectory=trajectory,
-        text="Look up an order of ann's.",
-        accepted_text="Look up an order.",
-        evidence=[1],
-    )
-    author = User.objects.get(email="owner@example.org")
-    for note in ("1", "2"):
-        code = f"def reward(trajectory):\n    return {note}.0\n"
-        create_reward_program(project=project, name="constant", code=code, note=note, by=author)
-    project.reward_programs.filter(version=1).update(deleted_at=timezone.now())
-    project.reward_programs.filter(version=2).update(dry_run_passed_at=timezone.now())
-    return item
 
 
 def test_an_archive_becomes_the_same_project_elsewhere(project: Project, owner: Any) -> None:

@@ -25,10 +25,7 @@ from workers.models.backbones.hybrid import HybridMatrix
 from workers.models.cache.embeddings import ChunkCache
 from workers.models.ood import OodDetector
 from workers.objectives import Examples, collect, collect_training, learns_from_corrections
-from workers.schema import (
-    FeedbackRecord,
-    PreferenceRecord,
-)
+from workers.schema import FeedbackRecord, PreferenceRecord
 from workers.schema.builtin_recipes import searched_recipe
 from workers.schema.conditions import conditioned_records, training_records
 from workers.schema.contamination import find_contamination
@@ -38,7 +35,7 @@ from workers.schema.recipe_help import ASKING
 from workers.schema.records import record_trajectories
 from workers.schema.storage import SPLITS, read_split
 from workers.text import RememberingRenderer
-from workers.text.pictures import count_pictures, use_pictures
+from workers.text.pictures import use_pictures
 from workers.train.ablation import Ablation
 from workers.train.asked_pairs import attacks_before_and_after, pairs_by_model
 from workers.train.baselines import fit_baselines
@@ -58,6 +55,7 @@ from workers.train.limits import TrainingBudget, TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.older_checkpoints import FIRST, recipe_as_begun
 from workers.train.parent_model import Parent, read_parent
+from workers.train.pictures_read import report_pictures
 from workers.train.recipe_search import RecipeSearch
 from workers.train.reward_statistics import (
     TrajectoryScores,
@@ -181,7 +179,8 @@ class TrainingPipeline:
 
     def run(self) -> dict[str, Any]:
         splits: Splits = {split: self._split(split) for split in SPLITS}
-        pictures = self._pictures(splits)
+        records = list(chain(*splits.values()))
+        pictures = report_pictures(records, image_encoder=self.recipe.image_encoder, events=self.events)
         if self.config.parent:
             self.events(message=f"starts with the weights of {self.config.parent['name']}")
         training, generated = self._training_examples(splits)
@@ -206,12 +205,9 @@ class TrainingPipeline:
         report = self._evaluate(splits, trainer)
         if "attack" in self.recipe.generators:
             self.events(message="attacking the model")
-            score = trajectory_scorer(model, trainer.end_cache)
-            report["attacks"] = attacks_before_and_after(
-                self.folder, self.recipe, splits, score, seed=self.config.seed
-            )
+            score, seed = trajectory_scorer(model, trainer.end_cache), self.config.seed
+            report["attacks"] = attacks_before_and_after(self.folder, self.recipe, splits, score, seed=seed)
         if self.recipe.folds:
-            records = list(chain(*splits.values()))
             report |= {"pooled": self._cross_validate(records, model, trainer.cache)}
         report["train"] = {
             "examples": len(training),
@@ -235,25 +231,6 @@ class TrainingPipeline:
         }
         self.events(message="done", progress={"done": len(trainer.batches), "total": len(trainer.batches)})
         return report
-
-    def _pictures(self, splits: Splits) -> dict[str, int] | None:
-        """How many pictures the trajectories have and how many of these the model reads; None without pictures."""
-        distinct = {
-            trajectory.content_hash: trajectory
-            for records in splits.values()
-            for record in records
-            for trajectory in record_trajectories(record)
-        }
-        count, at_hand = count_pictures(distinct.values())
-        if not count:
-            return None
-        if not self.recipe.image_encoder:
-            self.events(message=f"{count:,} pictures are not read, since `image_encoder` names nothing")
-        elif at_hand < count:
-            self.events(
-                message=f"{count - at_hand:,} of {count:,} pictures are not in the data, and are not read"
-            )
-        return {"count": count, "read": at_hand if self.recipe.image_encoder else 0}
 
     def _split(self, name: str) -> list[FeedbackRecord]:
         """Its records with the conditions that the model reads."""
