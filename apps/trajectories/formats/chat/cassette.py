@@ -100,7 +100,7 @@ def _read_text(lines: list[str]) -> Any:
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST:
                 raise InvalidRecord("nested too deeply to be read.")
-        document = yaml.load(text, Loader=_LOADER)  # noqa: S506 a safe loader
+        document = _LOADER(text).get_single_data()  # of a safe loader, as `yaml.safe_load` does
     except (yaml.YAMLError, ValueError) as error:
         said = " ".join(str(error).split())[:200]
         raise InvalidRecord(f"not valid YAML: {said}.") from None
