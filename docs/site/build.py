@@ -23,7 +23,7 @@ DOCS = Path(__file__).parents[1]
 SITE = Path(__file__).parent
 _COPIED = ("images", "schemas", "examples", "operations")
 # Pages about the glossary and long tables, in which links to terms would be noise.
-_WITHOUT_TERMS = frozenset({"glossary", "<commands>", "<recipes>", "<schemas>"})
+_WITHOUT_TERMS = frozenset({"glossary", "systems", "<commands>", "<recipes>", "<schemas>"})
 
 
 def sources(out: Path) -> dict[str, SitePage]:
