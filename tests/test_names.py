@@ -53,7 +53,7 @@ IMAGES = {"python", "postgres", "redis", "localhost/touchstone"}
 HOSTS = re.compile(
     r"(?:[\w-]+\.)*(?:example|example\.(?:org|com|net)|test|invalid|localhost|local|internal|\d+\.\d+\.\d+\.\d+"
     r"|w3\.org|slack\.com|arxiv\.org|json-schema\.org|opentelemetry\.io|standardwebhooks\.com|apache\.org|postgresql\.org"
-    r"|\w+\.default\.svc|cyclonedx\.org|owasp\.org|djangoproject\.com|python\.org|pytorch\.org|github\.com|arize\.com|langfuse\.com|labelstud\.io|argilla\.io|transluce\.org|aisi\.org\.uk|smith\.langchain\.com|wandb\.ai|amazonaws\.com|googleapis\.com|huggingface\.co|spdx\.org|mitre\.org)"
+    r"|\w+\.default\.svc|cyclonedx\.org|owasp\.org|djangoproject\.com|python\.org|pytorch\.org|github\.com|arize\.com|langfuse\.com|labelstud\.io|argilla\.io|transluce\.org|aisi\.org\.uk|smith\.langchain\.com|wandb\.ai|amazonaws\.com|googleapis\.com|huggingface\.co|spdx\.org|mitre\.org|modelcontextprotocol\.io)"
     r"|[A-Za-z]\w*|\[[0-9a-f:%]*\]?"
 )
 TEXT = {
