@@ -23,7 +23,6 @@ from apps.datasets.models import DatasetVersion, Export
 from apps.datasets.tasks import advance_exports
 from tests.datasets.feedback import freeze
 from tests.datasets.test_export_jobs import stored
-from tests.datasets.trap_feedback import import_traps
 from workers.schema.spooled_trajectories import SpooledTrajectories
 from workers.schema.storage import read_records, stream_records
 
@@ -31,9 +30,8 @@ FILES = {"dataset_info.json", "kto.jsonl", "preference.jsonl", "sft.jsonl"}
 
 
 @pytest.fixture
-def traps(project: Project) -> DatasetVersion:
-    import_traps(project)
-    return freeze(project, test_tasks=["ranked"])
+def project(traps: DatasetVersion) -> Project:
+    return traps.project
 
 
 @pytest.fixture

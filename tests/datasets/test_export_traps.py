@@ -7,19 +7,11 @@ from typing import Any
 
 import pytest
 
-from apps.accounts.models import Project
 from apps.datasets.exports.accepted import Acceptance
 from apps.datasets.exports.columns import LeftOut
 from apps.datasets.exports.formats import EXPORTS, FOLDER_EXPORTS, export_lines, write_folder
 from apps.datasets.models import DatasetVersion
-from tests.datasets.feedback import freeze
-from tests.datasets.trap_feedback import UNICODE, import_traps
-
-
-@pytest.fixture
-def traps(project: Project) -> DatasetVersion:
-    import_traps(project)
-    return freeze(project, test_tasks=["ranked"])
+from tests.datasets.trap_feedback import UNICODE
 
 
 def exported(
