@@ -14,7 +14,7 @@ def test_the_settings_table_names_every_variable_and_no_other():
 
 
 def test_the_tree_names_what_is_there():
-    tree = (ROOT / "README.md").read_text().split("## Repository layout")[1].split("```")[1]
+    tree = (ROOT / "docs/architecture.md").read_text().split("## Repository layout")[1].split("```")[1]
     top = {path.name for path in ROOT.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
     named = set(re.findall(r"(\w+)/", tree))
     assert top <= named
@@ -36,3 +36,31 @@ PAGES = [ROOT / "README.md", ROOT / "client/README.md", *sorted((ROOT / "docs").
 def test_what_a_page_links_to_is_there(page):
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
     assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 500
+
+
+def test_the_comparison_of_the_readme_is_that_of_the_docs() -> None:
+    page = (ROOT / "docs/comparison.md").read_text()
+    rows = {cells[0]: cells for cells in _rows(page) if len(cells) == 5 and cells[0] != "what people do"}
+    head, *told = _rows((ROOT / "README.md").read_text())
+    ours = [cells for cells in told if cells[0] in rows]
+    assert len(ours) == len(told) - 1  # the last row is about rewards, which the page has in words
+    for what, here, *others in ours:
+        found_in = rows[what][1].split(", ")
+        expected = [
+            "yes" if product in found_in else "Enterprise" if f"{product} (E)" in found_in else "-"
+            for product in head[2:]
+        ]
+        assert (here, others) == (rows[what][2], expected), what
+    assert "rewards for a trainer that are trained on the annotations" in " ".join(page.split())
+    count = re.search(r"All (\d+) rows", (ROOT / "README.md").read_text())
+    assert count and int(count[1]) == len(rows)
+
+
+def _rows(markdown: str) -> list[list[str]]:
+    """Cells of the rows of tables, without the lines between head and body."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|") and not line.startswith("|--")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
