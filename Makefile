@@ -13,7 +13,7 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 # Where it is set, each of the hundreds of processes of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test tests test-slow test-long test-ray test-verifiers test-agentlightning faults lint format bench gpu-check docs walk audit sbom release image-digests lock install install-dev install-locked clean
+.PHONY: demo test tests test-slow test-long test-ray test-verifiers test-agentlightning faults lint format bench gpu-check docs walk audit sbom release image-digests lock docs-check install install-dev install-locked clean
 
 install: $(VENV)/.installed  ## what `manage.py` needs
 
@@ -96,6 +96,9 @@ gpu-check: install-dev  ## what only a GPU can show; ARGS="--device cpu" runs th
 docs: install  ## the documentation site, which the web process serves at /docs: build/docs
 	$(PY) -c 'import furo, myst_parser' 2>/dev/null || $(PY) -m pip install --quiet -c constraints.txt -e '.[docs]'
 	$(PY) -m docs.site.build build/docs
+
+docs-check: install-dev  ## runs the code blocks of README and docs; ARGS names pages, --quick leaves out those over 30 s
+	$(PY) -m tests.docs_check $(ARGS)
 
 walk: install-dev  ## the moving picture of the README, from a demo that is started for it: docs/images/walk.webp
 	$(PY) -m docs.site.walk

@@ -23,7 +23,9 @@ WITHOUT_TORCH = {"unit", "web"}
 TESTS = Path(__file__).parent
 
 FOLDERS = {
-    **dict.fromkeys(("", "client", "contracts", "operations"), "unit"),  # "": the files next to this one
+    **dict.fromkeys(
+        ("", "client", "contracts", "docs_check", "operations"), "unit"
+    ),  # "": the files next to this one
     **dict.fromkeys(
         (
             "accounts",

@@ -34,6 +34,7 @@ PROGRAMS = frozenset(
             "docker",
             "export",
             "git",
+            "helm",
             "jq",
             "kubectl",
             "llamafactory-cli",
@@ -132,17 +133,18 @@ def faults_in(snippet: Snippet) -> list[str]:
     if snippet.language in ("sh", "bash", "console"):
         return list(_shell_faults(snippet.code))
     if snippet.language == "":
-        return list(_shell_faults(snippet.code)) if _is_shell(snippet.code) else []
+        return list(_shell_faults(snippet.code)) if is_shell(snippet.code) else []
     return []
 
 
-def _is_shell(code: str) -> bool:
+def is_shell(code: str) -> bool:
     """Whether a block without a language is commands rather than a listing: its first line runs something."""
     line = next(_lines(code), "")
     words = line.split() or [""]
     return (
         bool(_MANAGE.match(line))
-        or words[0] in {"m", "make", "pip", "curl", "touchstone", "python", "python3"} | PROGRAMS
+        or words[0].rpartition("/")[2] in {"m", "make", "pip", "curl", "touchstone", "python", "python3"}
+        or words[0] in PROGRAMS
     )
 
 
@@ -212,7 +214,7 @@ def _command_faults(line: str) -> Iterator[str]:
         return
     if program in ("m", *_commands()):
         yield from _manage_faults(words if program != "m" else rest)
-    elif program == "touchstone":
+    elif program.rpartition("/")[2] == "touchstone":
         yield from _touchstone_faults(rest)
     elif program == "make":
         yield from (

@@ -17,6 +17,7 @@ from apps.core.environment import (
     env_choice,
     env_device,
     env_folders,
+    env_hosts,
     env_int,
     env_json,
     env_lines,
@@ -24,6 +25,7 @@ from apps.core.environment import (
     env_mail,
     env_networks,
     env_numbers,
+    env_origins,
     env_pairs,
     env_path,
     env_ports,
@@ -42,8 +44,8 @@ DEBUG = env_bool("TOUCHSTONE_DEBUG", False)
 # Lazy: `manage.py help` and mypy read these settings and should write nothing.
 _SECRET_KEY = env_str("TOUCHSTONE_SECRET_KEY", "")
 SECRET_KEY = _SECRET_KEY or cast(str, SimpleLazyObject(partial(embedded_postgres.secret_key, HOME)))
-ALLOWED_HOSTS = env_list("TOUCHSTONE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
-CSRF_TRUSTED_ORIGINS = env_list("TOUCHSTONE_TRUSTED_ORIGINS", [])
+ALLOWED_HOSTS = env_hosts("TOUCHSTONE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env_origins("TOUCHSTONE_TRUSTED_ORIGINS")
 # From whom X-Forwarded-For and X-Forwarded-Proto are believed (apps/core/http/client_address.py).
 TRUSTED_PROXIES = env_networks("TOUCHSTONE_TRUSTED_PROXIES")
 # Of one process (web, rewards); those of TRUSTED_PROXIES and of this machine do not count by address.

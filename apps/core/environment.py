@@ -176,6 +176,24 @@ def env_list(name: str, default: list[str]) -> list[str]:
     return [part.strip() for part in raw.split(",") if part.strip()] if raw else default
 
 
+def env_hosts(name: str, default: list[str]) -> list[str]:
+    """Host names, without scheme or port: with one of them no request would match."""
+    hosts = env_list(name, default)
+    for host in hosts:
+        is_address = host.startswith("[") and host.endswith("]")
+        if "/" in host or (":" in host and not is_address) or not host.isprintable() or " " in host:
+            raise ImproperlyConfigured(
+                f"{name} has {host!r}; it must be host names without scheme, port or path (touchstone.example.org, "
+                "192.0.2.7, [2001:db8::7]), separated by commas."
+            )
+    return hosts
+
+
+def env_origins(name: str) -> list[str]:
+    """Addresses with their scheme; a host may begin with `*.`."""
+    return [checked_url(name, origin) for origin in env_list(name, [])]
+
+
 def env_lines(name: str) -> list[str]:
     """`line; line`: lines of a script, in which commas mean something."""
     return [part.strip() for part in (_raw(name) or "").split(";") if part.strip()]

@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from apps.core.environment import (
     env_bool,
     env_choice,
+    env_hosts,
     env_int,
     env_list,
     env_mail,
@@ -40,6 +41,11 @@ def test_switches_refuse_anything_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOUCHSTONE_X", "perhaps")
     with pytest.raises(ImproperlyConfigured, match="TOUCHSTONE_X is 'perhaps'"):
         env_bool("TOUCHSTONE_X", True)
+
+
+def test_hosts_may_be_addresses_and_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOUCHSTONE_X", ".example.org,*,192.0.2.7,[2001:db8::7]")
+    assert env_hosts("TOUCHSTONE_X", []) == [".example.org", "*", "192.0.2.7", "[2001:db8::7]"]
 
 
 def test_lists_and_paths(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,6 +239,15 @@ WRONG = [
     (
         {"CELERY_BROKER_URL": "kafka://u:s3cret@broker"},
         "CELERY_BROKER_URL is 'kafka://***@broker'; it must be redis://",
+    ),
+    (
+        {"TOUCHSTONE_ALLOWED_HOSTS": "a.example,https://b.example"},
+        "TOUCHSTONE_ALLOWED_HOSTS has 'https://b.example'; it must be host names without scheme",
+    ),
+    ({"TOUCHSTONE_ALLOWED_HOSTS": "a.example:8000"}, "has 'a.example:8000'; it must be host names"),
+    (
+        {"TOUCHSTONE_TRUSTED_ORIGINS": "https://a.example,b.example"},
+        "TOUCHSTONE_TRUSTED_ORIGINS is 'b.example'; it must be an address with its scheme",
     ),
     (
         {"TOUCHSTONE_OIDC_URL": "id.example.org"},

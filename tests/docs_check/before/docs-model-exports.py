@@ -1,0 +1,5 @@
+import os
+
+from touchstone_client import Client
+
+client = Client(os.environ["URL"], "sample", key=os.environ["KEY"])

@@ -1,0 +1,4 @@
+from torch import Tensor
+
+from workers.objectives import Objective, ObjectiveBatch
+from workers.schema.records import OutcomeRecord

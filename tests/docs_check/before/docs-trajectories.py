@@ -1,0 +1,5 @@
+import os
+
+import gymnasium
+
+key = os.environ["KEY"]
