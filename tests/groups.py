@@ -57,6 +57,7 @@ FOLDERS = {
             "reward_studies",
             "rewards",
             "subgoals",
+            "task_difficulty",
         ),
         "web",
     ),

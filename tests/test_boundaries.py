@@ -35,6 +35,7 @@ ORDER = (
     "bulk",
     "questions",
     "subgoals",
+    "task_difficulty",
     "hindsight",
     "active_learning",
     "monitoring",

@@ -42,6 +42,7 @@ from apps.rewards.servers_api import router as servers
 from apps.rubrics.api import router as rubrics
 from apps.semantic_search.api import router as semantic_search
 from apps.subgoals.api import router as subgoals
+from apps.task_difficulty.api import router as task_difficulty
 from apps.training.api import router as training
 from apps.training.import_api import router as model_imports
 from apps.training.judged_comparisons_api import router as judged_comparisons
@@ -121,6 +122,7 @@ for tag, router in (
     ("reward programs", reward_programs),
     ("reward studies", reward_studies),
     ("subgoals", subgoals),
+    ("tasks", task_difficulty),
     ("hindsight tasks", hindsight_tasks),
     ("policy documents", policy_documents),
 ):

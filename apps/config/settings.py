@@ -100,6 +100,7 @@ INSTALLED_APPS = [
     "apps.bulk",
     "apps.questions",
     "apps.subgoals",
+    "apps.task_difficulty",
     "apps.hindsight",
     "apps.active_learning",
     "apps.monitoring",

@@ -1,19 +1,26 @@
-"""Rubrics to start from."""
+"""Rubrics to start from: those below, and the YAML files of the folder `shipped`, which name their sources."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import yaml
+
+from apps.rubrics import yaml_documents
 from apps.rubrics.services import CriterionDraft
 
 
 @dataclass(frozen=True, slots=True)
 class RubricTemplate:
-    """A rubric that the editor, or a labelling template of a campaign, starts with."""
+    """A rubric that the editor, or a labelling template of a campaign, starts with. sources: {"title", "address"} of
+    the publications that it follows."""
 
     key: str
     name: str
     about: str
     criteria: Sequence[CriterionDraft]
+    sources: Sequence[Mapping[str, str]] = ()
 
 
 def rubric_template(key: str | None) -> RubricTemplate | None:
@@ -25,7 +32,15 @@ def _criterion(name: str, definition: str, low: str, middle: str, high: str) -> 
     return CriterionDraft(name=name, definition=definition, point_names={"1": low, "3": middle, "5": high})
 
 
-RUBRIC_TEMPLATES = (
+def _shipped(path: Path) -> RubricTemplate:
+    """A rubric as `yaml_documents` reads it, with `sources`."""
+    document: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    sources = document.pop("sources")
+    name, about, criteria = yaml_documents.read(yaml.safe_dump(document, sort_keys=False))
+    return RubricTemplate(path.stem, name, about, criteria, sources)
+
+
+_WRITTEN_HERE = (
     RubricTemplate(
         "rag",
         "Retrieval-augmented answers",
@@ -132,3 +147,7 @@ RUBRIC_TEMPLATES = (
         ],
     ),
 )  # fmt: skip
+RUBRIC_TEMPLATES = (
+    *_WRITTEN_HERE,
+    *(_shipped(path) for path in sorted((Path(__file__).parent / "shipped").glob("*.yaml"))),
+)

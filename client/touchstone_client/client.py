@@ -30,6 +30,7 @@ from touchstone_client.resources.saved_views import SavedViews
 from touchstone_client.resources.semantic_search import Clusterings, SemanticSearch
 from touchstone_client.resources.servers import Servers
 from touchstone_client.resources.subgoals import Subgoals
+from touchstone_client.resources.tasks import Tasks
 from touchstone_client.resources.training import Models, Runs
 from touchstone_client.resources.trajectories import Trajectories
 from touchstone_client.resources.webhooks import AuditTrail, Webhooks
@@ -78,6 +79,7 @@ class ProjectCalls(Generic[DriverT]):
         self.samples = Samples(project, driver)
         self.semantic_search = SemanticSearch(project, driver)
         self.servers = Servers(project, driver)
+        self.tasks = Tasks(project, driver)
         self.trajectories = Trajectories(project, driver)
         self.views = SavedViews(project, driver)
         self.webhooks = Webhooks(project, driver)

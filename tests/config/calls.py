@@ -160,6 +160,7 @@ CALLS: dict[tuple[str, str], str | tuple[str, ...]] = {
     ("POST", "api/v1/projects/<slug>/reward-program-drafts"): Scope.ADMIN,
     ("GET", "api/v1/projects/<slug>/reward-program-jobs/<int:pk>"): Scope.ADMIN,
     ("POST", "api/v1/projects/<slug>/reward-program-jobs/<int:pk>/cancel"): Scope.ADMIN,
+    ("GET", "api/v1/projects/<slug>/tasks/export"): Scope.INGEST,
     ("GET", "api/v1/projects/<slug>/subgoals"): Scope.ADMIN,
     ("GET", "api/v1/projects/<slug>/subgoals/<int:pk>"): Scope.ADMIN,
     ("PUT", "api/v1/projects/<slug>/subgoals/<int:pk>"): Scope.ADMIN,

@@ -267,6 +267,7 @@ def names_in(world: World) -> dict[str, dict[str, str]]:
             "reward-program-jobs",
             "reward-studies",
             "subgoals",
+            "tasks",
             "policy-documents",
             "policy-rules",
             "policy-splits",
