@@ -254,6 +254,7 @@ MADE = {
     "apps/demo/generate.py": {"Path(sys.argv[1])"},
     "apps/rewards/management/commands/score.py": {"Path(file)"},
     "apps/training/management/commands/train.py": {"Path(given)"},
+    "apps/task_difficulty/management/commands/export_tasks.py": {"Path(name)"},  # the operator's
     "apps/trajectories/management/commands/export_trajectories.py": {"Path(name)"},
     "apps/trajectories/management/commands/import_trajectories.py": {"Path(name)", "Path(files[0])"},
     "workers/importing/checkpoint.py": {"Path(file)"},
