@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, SupportsFloat
 
 import gymnasium
-import numpy as np
 from gymnasium.core import ActType, ObsType
 
 from touchstone_client.rewards import RewardClient
+from touchstone_client.spaces import SpaceReader, SpaceValue
 from touchstone_client.values import Item
 
 Row = Callable[[Any, Any], Sequence[float]]
@@ -21,7 +21,8 @@ class RewardWrapper(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
 
     row: one step's numbers from (observation before it, action), by default both flattened, one after the other: what
     the model was trained on. The environment's own reward is kept in `info["environment_reward"]`. The endpoint is
-    asked once per step, with the whole episode as `session`, so that a step costs its new part only.
+    asked once per step, with the whole episode as `session`, so that a step costs its new part only. Texts and pictures
+    that are observed are not sent: an environment that has them needs a `row`.
     """
 
     def __init__(
@@ -29,6 +30,11 @@ class RewardWrapper(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
     ) -> None:
         super().__init__(env)
         self._client = client
+        if row is None and (unread := unread_parts(env)):
+            raise ValueError(
+                f"{' and '.join(unread)} of this environment hold text or pictures, which are not sent for a reward. "
+                "Give `row`, which makes the numbers of a step."
+            )
         self._row = row or (lambda observation, action: flat_row(env, observation, action))
         self._rows: list[list[float]] = []
         self._observation: Any = None
@@ -58,10 +64,27 @@ class RewardWrapper(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
 
 
 def flat(space: gymnasium.Space[Any], value: Any) -> list[float]:
-    """A value of a space as one list of numbers; discrete values are one-hot."""
-    return [float(number) for number in np.asarray(gymnasium.spaces.flatten(space, value)).ravel()]
+    """A value of a space as one list of numbers; discrete values are one-hot. Without its texts and pictures; the
+    sets of a space follow, each as its count and its rows, as `workers.text.numeric` reads them."""
+    return packed(SpaceReader(space).read(value))
 
 
 def flat_row(env: gymnasium.Env[Any, Any], observation: Any, action: Any) -> list[float]:
-    """Observation and action as one list of numbers."""
-    return flat(env.observation_space, observation) + flat(env.action_space, action)
+    """Observation and action as one list of numbers: a step of a recorded episode."""
+    spaces = zip((env.observation_space, env.action_space), (observation, action), strict=True)
+    return packed(*(SpaceReader(space).read(value) for space, value in spaces))
+
+
+def unread_parts(env: gymnasium.Env[Any, Any]) -> list[str]:
+    """Which of its observations and actions hold text or pictures."""
+    spaces = {"observations": env.observation_space, "actions": env.action_space}
+    return [name for name, space in spaces.items() if SpaceReader(space).has_text_or_pictures]
+
+
+def packed(*values: SpaceValue) -> list[float]:
+    """All numbers, then all sets: of each the count of its rows, and these."""
+    row = [number for value in values for number in value.numbers]
+    for value in values:
+        for rows in value.sets.values():
+            row += [float(len(rows)), *(number for element in rows for number in element)]
+    return row

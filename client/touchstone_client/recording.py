@@ -1,8 +1,8 @@
 """Episodes of Gymnasium environments as trajectories: `env = RecordEpisodes(env, to_file("runs.jsonl"))`.
 
-Needs `gymnasium` and numpy; for clips `pillow`. What is recorded is the format `gymnasium`: numbers of what was seen
-and done (as `gym.RewardWrapper` sends them for a reward), the environment's rewards, and, of environments that render
-to pictures, a clip.
+Needs `gymnasium` and numpy; for clips and pictures `pillow`. What is recorded is the format `gymnasium`: numbers of
+what was seen and done (as `gym.RewardWrapper` sends them for a reward), texts and pictures that were observed, the
+environment's rewards, and, of environments that render to pictures, a clip.
 """
 
 import base64
@@ -19,7 +19,7 @@ import gymnasium
 import numpy as np
 from gymnasium.core import ActType, ObsType
 
-from touchstone_client.gym import flat
+from touchstone_client.spaces import SpaceReader, SpaceValue
 from touchstone_client.trajectories import ingest
 
 Episode = dict[str, Any]
@@ -61,21 +61,32 @@ class Outbox:
             del self._waiting[0]
 
 
+_MOST_NAMES = 512  # of numbers of a step that are named in each episode
+
+
 class Recorder:
-    """One episode's numbers. objectives, weights: names and weights of several rewards."""
+    """One episode of one agent. objectives, weights: names and weights of several rewards."""
 
     def __init__(
-        self, objectives: Sequence[str] | None = None, weights: Sequence[float] | None = None
+        self,
+        observations: gymnasium.Space[Any],
+        actions: gymnasium.Space[Any],
+        objectives: Sequence[str] | None = None,
+        weights: Sequence[float] | None = None,
     ) -> None:
+        self._readers = SpaceReader(observations, "observation"), SpaceReader(actions, "action")
         self.objectives, self.weights = objectives, weights
-        self.observations: list[list[float]] = []
-        self.actions: list[list[float]] = []
+        self.observations: list[SpaceValue] = []
+        self.actions: list[SpaceValue] = []
         self.rewards: list[Any] = []
+        self.messages: list[str | None] = []
 
-    def act(self, observation: Sequence[float], action: Sequence[float]) -> None:
-        """An observation, and the action taken then."""
-        self.observations.append(list(observation))
-        self.actions.append(list(action))
+    def act(self, observation: Any, action: Any, message: str | None = None) -> None:
+        """An observation, the action taken then, and what the agent told others by it."""
+        seen, done = self._readers
+        self.observations.append(seen.read(observation))
+        self.actions.append(done.read(action))
+        self.messages.append(message)
         self.rewards.append(0.0)
 
     def reward(self, value: Any) -> None:
@@ -83,18 +94,42 @@ class Recorder:
         given = np.asarray(value, dtype=float)
         self.rewards[-1] = (np.asarray(self.rewards[-1]) + given).tolist()
 
-    def episode(self, last: Sequence[float] | None, **about: Any) -> Episode:
+    def episode(self, last: Any, **about: Any) -> Episode:
+        """last: the observation after the last action, or None."""
         width = next((len(reward) for reward in self.rewards if isinstance(reward, list)), None)
         rewards = self.rewards
         if width is not None:  # of several objectives; a plain number is a step without a reward
             rewards = [reward if isinstance(reward, list) else [reward] * width for reward in rewards]
-        observations = self.observations + ([list(last)] if last is not None else [])
-        found = {"observations": observations, "actions": self.actions, "rewards": rewards} | about
+        seen = self.observations + ([self._readers[0].read(last)] if last is not None else [])
+        found: Episode = {
+            "observations": [value.numbers for value in seen],
+            "actions": [value.numbers for value in self.actions],
+            "rewards": rewards,
+            "observation_parts": _parts(seen),
+            "action_parts": _parts(self.actions),
+            "number_names": self._names(),
+            "sets": self._sets(),
+            "messages": self.messages if any(self.messages) else None,
+        } | about
         if width is not None and self.objectives is not None:
             found["reward_names"] = list(self.objectives)
         if width is not None and self.weights is not None:
             found["reward_weights"] = list(self.weights)
         return {name: value for name, value in found.items() if value is not None}
+
+    def _names(self) -> list[str] | None:
+        names = [name for reader in self._readers for name in reader.names]
+        return names if 0 < len(names) <= _MOST_NAMES else None
+
+    def _sets(self) -> list[dict[str, Any]] | None:
+        sets = [item for reader in self._readers for item in reader.sets.items()]
+        return [{"name": name, "numbers": list(numbers)} for name, numbers in sets] or None
+
+
+def _parts(values: Sequence[SpaceValue]) -> list[dict[str, Any]] | None:
+    """What is no number, by step; None where there is nothing of it."""
+    parts = [value.parts for value in values]
+    return parts if any(parts) else None
 
 
 class RecordEpisodes(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
@@ -129,7 +164,7 @@ class RecordEpisodes(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
             )
         self._outbox, self._clip = Outbox(sink), clip
         self._about = {"task": task, "agent": _agent(agent, agent_version), **dict(metadata or {})}
-        self._new = lambda: Recorder(objectives, weights)
+        self._new = lambda: Recorder(env.observation_space, env.action_space, objectives, weights)
         self._recorder, self._frames = self._new(), [np.zeros(0)][:0]
         self._observation: Any = None
         self._seed: int | None = None
@@ -145,9 +180,7 @@ class RecordEpisodes(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
         return self._observation, info
 
     def step(self, action: ActType) -> tuple[ObsType, SupportsFloat, bool, bool, dict[str, Any]]:
-        self._recorder.act(
-            flat(self.env.observation_space, self._observation), flat(self.env.action_space, action)
-        )
+        self._recorder.act(self._observation, action)
         self._observation, reward, terminated, truncated, info = self.env.step(action)
         self._recorder.reward(reward)
         self._look()
@@ -174,7 +207,7 @@ class RecordEpisodes(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
         spec = self.env.spec
         self._outbox.put(
             recorder.episode(
-                flat(self.env.observation_space, self._observation),
+                self._observation,
                 id=f"{self._run}-{next(self._numbers)}",
                 env_id=spec.id if spec is not None else type(self.env.unwrapped).__name__,
                 seed=self._seed,
