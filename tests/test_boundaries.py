@@ -204,7 +204,12 @@ def test_the_client_needs_neither_torch_nor_django() -> None:
         )
         for path in _modules(client)
         if path.name
-        not in ("gym.py", "recording.py", "pettingzoo.py")  # for gymnasium's users, who have numpy
+        not in (
+            "gym.py",
+            "recording.py",
+            "pettingzoo.py",
+            "spaces.py",
+        )  # for gymnasium's users, who have numpy
     ]
     code = "from importlib import import_module\n" + "".join(f"import_module({name!r})\n" for name in modules)
     _run(BLOCK.format(names=(*TORCH, "django", "apps", "workers", "numpy")) + code)
