@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from apps.datasets.selectors import read_dataset_records
 from apps.datasets.statistics import record_task
 from apps.rewards.selectors import sampled_trajectories
 from apps.training.selectors import with_ancestors
-from apps.trajectories.attachments import named_digests, write_pictures
+from apps.trajectories.attachments import noting_digests, write_pictures
 from apps.trajectories.selectors import stream_trajectories
 from workers import schema
 from workers.schema.comparisons import comparisons
@@ -87,7 +87,7 @@ def _prepare(folder: Path, plan: SelectionPlan, basis: SelectionBasis, heartbeat
     attachments: set[str] = set()
     schema.write_trajectories(
         folder / "new.jsonl.zst",
-        _noting_attachments(chain(stream_trajectories(new, check=heartbeat.check), unknown), attachments),
+        noting_digests(chain(stream_trajectories(new, check=heartbeat.check), unknown), attachments),
     )
     if basis.model is not None and basis.model.sees_pictures:
         write_pictures(plan.campaign.project, attachments, folder, check=heartbeat.check)
@@ -99,14 +99,6 @@ def _prepare(folder: Path, plan: SelectionPlan, basis: SelectionBasis, heartbeat
         "wanted": plan.target_accuracy,
     }
     (folder / "config.json").write_text(json.dumps(config))
-
-
-def _noting_attachments(
-    trajectories: Iterable[schema.Trajectory], digests: set[str]
-) -> Iterator[schema.Trajectory]:
-    for trajectory in trajectories:
-        digests |= named_digests(trajectory.steps)
-        yield trajectory
 
 
 def _tasks_seen(basis: SelectionBasis) -> list[str] | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
 from apps.accounts.models import Project
 from apps.bulk.models import BulkChunk, BulkJob
@@ -16,9 +16,13 @@ from apps.semantic_search.selectors import unindexed
 from apps.training.models import RewardModel
 from apps.trajectories.filter_queries import filter_trajectories
 from apps.trajectories.filters import FilterSource
+from apps.trajectories.models import Trajectory
+from apps.trajectories.selectors import load_trajectories
+from workers.schema.pictures import picture_places
 
 _MILLION = 1_000_000
 _RUNS = 20  # the newest, of which usage is read
+_SAMPLED = 50  # trajectories, whose pictures are counted
 # Of a judge that never ran, in tokens: what is around a trajectory in a prompt, and of each criterion its definition
 # and the answer.
 _PROMPT_TOKENS, _CRITERION_TOKENS, _ANSWER_TOKENS = 400, 100, 120
@@ -65,7 +69,7 @@ def estimate_bulk_job(
         if seconds is not None
         else "no time yet: this engine has done no bulk job, and its first chunk will show it"
     )
-    cost, cost_basis = (None, "") if judge is None else _judge_cost(judge, items, tokens)
+    cost, cost_basis = (None, "") if judge is None else _judge_cost(judge, rows, items, tokens)
     return BulkEstimate(
         items=items,
         tokens=tokens,
@@ -100,20 +104,24 @@ def _seconds_per_token(
     return float(found["seconds"]) / int(found["tokens"])
 
 
-def _judge_cost(judge: Judge, items: int, tokens: int) -> tuple[Decimal | None, str]:
+def _judge_cost(
+    judge: Judge, rows: "QuerySet[Trajectory]", items: int, tokens: int
+) -> tuple[Decimal | None, str]:
     connection = judge.llm_connection
     if connection is None or connection.is_local:
         return None, "no money: the language model is on this machine"
     if connection.prompt_price is None and connection.completion_price is None:
         return None, f"no money: {connection} has no prices"
-    prompt, completion, basis = _usage_per_item(judge, items, tokens)
+    prompt, completion, basis = _usage_per_item(judge, rows, items, tokens)
     price = prompt * float(connection.prompt_price or 0) + completion * float(
         connection.completion_price or 0
     )
     return Decimal(price * items / _MILLION).quantize(Decimal("0.01")), basis
 
 
-def _usage_per_item(judge: Judge, items: int, tokens: int) -> tuple[float, float, str]:
+def _usage_per_item(
+    judge: Judge, rows: "QuerySet[Trajectory]", items: int, tokens: int
+) -> tuple[float, float, str]:
     """Prompt and completion tokens of an item, and what they are taken from."""
     done = Count("results", filter=Q(results__state=JudgeResult.State.DONE))
     runs = JudgeRun.objects.filter(judge=judge, state=JobState.SUCCEEDED).annotate(done=done)
@@ -133,8 +141,28 @@ def _usage_per_item(judge: Judge, items: int, tokens: int) -> tuple[float, float
         )
     criteria = max(1, len(judge.criteria))
     size = tokens / max(1, items) + _PROMPT_TOKENS + _CRITERION_TOKENS * criteria
+    size += _picture_tokens(judge, rows)
     return (
         judge.samples * size,
         judge.samples * criteria * _ANSWER_TOKENS,
         ("money by the size of the trajectories, which this judge has not scored yet"),
     )
+
+
+def _picture_tokens(judge: Judge, rows: "QuerySet[Trajectory]") -> float:
+    """Of one question, the mean over the newest trajectories: the most that their pictures can count as."""
+    connection = judge.llm_connection
+    if connection is None or not connection.reads_pictures:
+        return 0.0
+    newest = load_trajectories(rows.order_by("-pk").values_list("pk", flat=True)[:_SAMPLED]).values()
+    counts = [
+        sum(
+            part.type == "image"
+            for step in trajectory.steps
+            for _, parts in picture_places(step)
+            for part in parts
+        )
+        for trajectory in newest
+    ]
+    shown = [min(count, connection.max_pictures) for count in counts]
+    return connection.picture_tokens * sum(shown) / len(shown) if shown else 0.0

@@ -16,13 +16,12 @@ from apps.core.database.outage import is_outage
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import ClaimLost, Interrupted, JobHeartbeat, keep_heartbeat
 from apps.core.processes import core_subprocess
-from apps.judges.executor import CHILD, judge_child_config
+from apps.judges.executor import CHILD, judge_child_config, write_judged
 from apps.judges.models import Judge
 from apps.llm.child_access import LLMAccess, open_llm_access, write_json_lines
 from apps.llm.models import SpendingPurpose
 from apps.rubrics.models import Criterion
 from apps.trajectories.selectors import stream_trajectories
-from workers import schema
 
 
 class _JobCancelled(Exception):
@@ -60,7 +59,7 @@ def _judge_chunk(job: BulkJob, chunk: BulkChunk, heartbeat: JobHeartbeat) -> Non
     with tempfile.TemporaryDirectory(prefix="bulk-judge-") as scratch:
         folder = Path(scratch)
         trajectories = list(stream_trajectories(chunk.trajectory_ids, check=heartbeat.check))
-        schema.write_trajectories(folder / "trajectories.jsonl.zst", trajectories)
+        write_judged(folder, judge, trajectories, heartbeat.check)
         units = [{"unit": int(found.id or 0), "runs": [found.id]} for found in trajectories]
         write_json_lines(folder / "units.jsonl", units)
         (folder / "judged.jsonl").touch()

@@ -3,7 +3,7 @@
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from apps.judges.services.results import update_trajectory_facts, write_annotati
 from apps.llm.child_access import JsonLinesTail, LLMAccess, open_llm_access, write_json_lines
 from apps.llm.models import SpendingPurpose
 from apps.rubrics.models import Criterion
+from apps.trajectories.attachments import noting_digests, write_pictures
 from apps.trajectories.selectors import stream_trajectories
 from workers import schema
 
@@ -64,7 +65,7 @@ def _judge_batch(judge_run: JudgeRun, batch: list[JudgeResult], heartbeat: JobHe
         )
     with tempfile.TemporaryDirectory(prefix="judge-run-") as scratch:
         folder = Path(scratch)
-        _write_inputs(folder, batch, heartbeat)
+        _write_inputs(folder, judge_run, batch, heartbeat)
         with open_llm_access(connection, folder, SpendingPurpose.JUDGE_RUNS) as access:
             config = judge_child_config(judge_run.judge, judge_run.prompt, access.server)
             (folder / "config.json").write_text(json.dumps(config))
@@ -73,11 +74,25 @@ def _judge_batch(judge_run: JudgeRun, batch: list[JudgeResult], heartbeat: JobHe
     judge_run.result = _add_usage(judge_run.result, child_result)
 
 
-def _write_inputs(folder: Path, batch: list[JudgeResult], heartbeat: JobHeartbeat) -> None:
-    trajectories = list(dict.fromkeys(number for result in batch for number in _trajectory_ids(result)))
-    schema.write_trajectories(
-        folder / "trajectories.jsonl.zst", stream_trajectories(trajectories, check=heartbeat.check)
-    )
+def write_judged(
+    folder: Path,
+    judge: Judge,
+    trajectories: Iterable[schema.Trajectory],
+    check: Callable[[], None],
+) -> None:
+    """The trajectories for a child, and their pictures where the judge's language model reads any."""
+    digests: set[str] = set()
+    schema.write_trajectories(folder / "trajectories.jsonl.zst", noting_digests(trajectories, digests))
+    if judge.llm_connection is not None and judge.llm_connection.reads_pictures:
+        write_pictures(judge.project, digests, folder, check=check)
+
+
+def _write_inputs(
+    folder: Path, judge_run: JudgeRun, batch: list[JudgeResult], heartbeat: JobHeartbeat
+) -> None:
+    numbers = list(dict.fromkeys(number for result in batch for number in _trajectory_ids(result)))
+    trajectories = stream_trajectories(numbers, check=heartbeat.check)
+    write_judged(folder, judge_run.judge, trajectories, heartbeat.check)
     write_json_lines(
         folder / "units.jsonl",
         ({"unit": result.pk, "runs": list(map(str, _trajectory_ids(result)))} for result in batch),
@@ -154,10 +169,13 @@ def _trajectory_ids(result: JudgeResult) -> list[int]:
 
 
 def _add_usage(result: Mapping[str, Any], child_result: Mapping[str, Any]) -> dict[str, Any]:
-    """The usage and the prompts of all children of the run so far."""
+    """The usage, the prompts and how many pictures were shown, of all children of the run so far."""
     usage = Counter(result.get("usage", {}))
     usage.update(child_result["usage"])
+    pictures = Counter(result.get("pictures", {}))
+    pictures.update(child_result.get("pictures", {}))
     return {
         "usage": dict(usage),
+        "pictures": dict(pictures),
         "prompts": sorted({*result.get("prompts", ()), *child_result["prompts"]}),
     }

@@ -83,7 +83,7 @@ class JudgeRun(Job):
 
     prompt: version of the prompts. max_items: None for all; items that people annotated come first. saves_annotations:
     whether the results are saved as annotations of the campaign; annotations_saved_at: when they were.
-    result: {"prompts": [...], "usage": {...}}.
+    result: {"prompts": [...], "usage": {...}, "pictures": {"shown", "total"}}.
     """
 
     judge = models.ForeignKey(Judge, models.CASCADE, related_name="runs")
@@ -111,7 +111,8 @@ class JudgeResult(models.Model):
 
     item: None in a test. other_trajectory: B, where two are compared. answer: by criterion, as `workers.judge.rubric`
     returns it, or by agent step, as `workers.judge.steps` does. written_rubric: items and weights, where the judge
-    wrote a rubric for the task first. problem: why there is no answer.
+    wrote a rubric for the task first. problem: why there is no answer. pictures: how
+    many the trajectories have (`total`), and how many of these the judge was shown; empty without pictures.
     """
 
     class State(models.TextChoices):
@@ -129,6 +130,7 @@ class JudgeResult(models.Model):
     answer = models.JSONField(null=True)
     written_rubric = models.JSONField(default=list, db_default=[])
     problem = models.TextField(blank=True)
+    pictures = models.JSONField(default=dict, db_default={})
 
     class Meta:
         constraints = [

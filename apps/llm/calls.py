@@ -96,7 +96,7 @@ def call(
     if reply.status != HTTPStatus.OK:
         _settle(reservation, Decimal(0))
     else:
-        prompt, completion = _reported_tokens(reply.body)
+        prompt, completion = reported_tokens(reply.body)
         known = prompt + completion > 0
         cost = _cost(llm_connection, prompt, completion) if known else reservation.cost
         _settle(reservation, cost, prompt, completion, failed=False)
@@ -169,16 +169,11 @@ def _reload(llm_connection: LLMConnection, *, locked: bool = False) -> LLMConnec
 def _reserve(
     llm_connection: LLMConnection, request: dict[str, Any], purpose: str, waits: float = MOST_WAITED
 ) -> _Reservation:
-    """Reserve a place within the rate limit, and the maximum cost: a token has at least one byte."""
+    """Reserve a place within the rate limit, and the maximum cost."""
     row = _reload(llm_connection, locked=True)
     now = timezone.now()
-    message_bytes = len(
-        json.dumps(
-            [request.get(name) for name in ("messages", "response_format")], ensure_ascii=False
-        ).encode()
-    )
     length = next(request[name] for name in _LENGTH_FIELDS if name in request)
-    cost = _cost(row, message_bytes + _TEMPLATE_TOKENS, length)
+    cost = _cost(row, _most_prompt_tokens(row, request) + _TEMPLATE_TOKENS, length)
     if row.monthly_limit is not None:
         spent = _spent_this_month(row)
         if spent + cost > row.monthly_limit:
@@ -201,6 +196,21 @@ def _reserve(
     rows = Spending.objects.filter(pk=spending)
     rows.update(cost=F("cost") + cost, calls=F("calls") + 1, failed=F("failed") + 1)
     return _Reservation(spending, cost, at)
+
+
+def _most_prompt_tokens(llm_connection: LLMConnection, request: dict[str, Any]) -> int:
+    """A token has at least one byte, and a picture counts as the connection says, not by the bytes of its file."""
+    texts: list[Any] = [request.get("response_format")]
+    pictures = 0
+    for message in request["messages"]:
+        content = message.get("content") if isinstance(message, dict) else None
+        if not isinstance(content, list):
+            texts.append(message)
+            continue
+        parts = [part for part in content if not (isinstance(part, dict) and part.get("type") == "image_url")]
+        pictures += len(content) - len(parts)
+        texts.append(message | {"content": parts})
+    return len(json.dumps(texts, ensure_ascii=False).encode()) + pictures * llm_connection.picture_tokens
 
 
 def _todays_spending(llm_connection: LLMConnection, purpose: str) -> int:
@@ -230,7 +240,7 @@ def _cost(llm_connection: LLMConnection, prompt: int, completion: int) -> Decima
     return (prompt * prompt_price + completion * completion_price) / _MILLION
 
 
-def _reported_tokens(body: bytes) -> tuple[int, int]:
+def reported_tokens(body: bytes) -> tuple[int, int]:
     """Input and output tokens as the server reports them; 0 where it does not."""
     try:
         usage = bounded.loads(body)["usage"]

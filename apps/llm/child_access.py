@@ -68,7 +68,12 @@ def open_llm_access(
         cached = cached.filter(trajectory__in=trajectories)
     write_json_lines(path, cached.values("key", "answer").iterator())
     tail = JsonLinesTail(path, path.stat().st_size)
-    server = {"model": llm_connection.model, "answer_tokens": llm_connection.answer_tokens}
+    server = {
+        "model": llm_connection.model,
+        "answer_tokens": llm_connection.answer_tokens,
+        "pictures": llm_connection.pictures_per_call,
+        "picture_pixels": llm_connection.picture_pixels,
+    }
     if llm_connection.is_local:
         server |= {
             "model": name_of(llm_connection.folder),

@@ -6,10 +6,31 @@ from typing import Any
 from django import forms
 
 from apps.core.storage.model_folders import known_names, name_of
-from apps.llm.models import ANSWER_TOKENS, LONGEST_URL, LLMConnection
-from apps.llm.services import MOST_ANSWER_TOKENS, MOST_CALLS, LLMConnectionSpec
+from apps.llm.models import (
+    ANSWER_TOKENS,
+    LONGEST_URL,
+    MAX_PICTURES,
+    PICTURE_PIXELS,
+    PICTURE_TOKENS,
+    LLMConnection,
+)
+from apps.llm.services import (
+    LEAST_PIXELS,
+    MOST_ANSWER_TOKENS,
+    MOST_CALLS,
+    MOST_PICTURE_TOKENS,
+    MOST_PICTURES,
+    MOST_PIXELS,
+    LLMConnectionSpec,
+)
 
 _TEXT = {"class": "form-control"}
+_DEFAULTS = {
+    "answer_tokens": ANSWER_TOKENS,
+    "max_pictures": MAX_PICTURES,
+    "picture_pixels": PICTURE_PIXELS,
+    "picture_tokens": PICTURE_TOKENS,
+}
 _NUMBER = forms.NumberInput(attrs=_TEXT | {"step": "any", "min": "0"})
 
 
@@ -87,6 +108,39 @@ class LLMConnectionForm(forms.Form):
         widget=_NUMBER,
     )
 
+    reads_pictures = forms.BooleanField(
+        required=False,
+        label="Reads pictures",
+        help_text="Judges send the pictures of trajectories to this model. Otherwise their answers say that pictures "
+        "were not seen. The test of the connection asks about a picture.",
+        widget=forms.CheckboxInput(attrs={"class": "form-check-input"}),
+    )
+    max_pictures = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MOST_PICTURES,
+        label="Pictures per call",
+        help_text=f"Default {MAX_PICTURES}. Of more, the first, the last and others evenly between them are sent.",
+        widget=forms.NumberInput(attrs=_TEXT | {"placeholder": str(MAX_PICTURES)}),
+    )
+    picture_pixels = forms.IntegerField(
+        required=False,
+        min_value=LEAST_PIXELS,
+        max_value=MOST_PIXELS,
+        label="Longer side of a picture",
+        help_text=f"In pixels, default {PICTURE_PIXELS}. Larger pictures are scaled down.",
+        widget=forms.NumberInput(attrs=_TEXT | {"placeholder": str(PICTURE_PIXELS)}),
+    )
+    picture_tokens = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MOST_PICTURE_TOKENS,
+        label="Tokens per picture",
+        help_text=f"The most that one counts as, default {PICTURE_TOKENS:,}, by which the cost of a call is reserved. "
+        "The test of the connection measures it.",
+        widget=forms.NumberInput(attrs=_TEXT | {"placeholder": str(PICTURE_TOKENS)}),
+    )
+
     def __init__(self, *args: Any, edited: LLMConnection | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields[
@@ -105,4 +159,6 @@ class LLMConnectionForm(forms.Form):
     def spec(self) -> LLMConnectionSpec:
         """Of a valid form."""
         values = {name: value for name, value in self.cleaned_data.items() if name != "key"}
-        return LLMConnectionSpec(**values | {"answer_tokens": values["answer_tokens"] or ANSWER_TOKENS})
+        return LLMConnectionSpec(
+            **values | {name: values[name] or default for name, default in _DEFAULTS.items()}
+        )

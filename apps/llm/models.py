@@ -9,6 +9,7 @@ from apps.core.storage.encryption import LOST
 
 LONGEST_URL = 500
 ANSWER_TOKENS = 4096
+MAX_PICTURES, PICTURE_PIXELS, PICTURE_TOKENS = 8, 768, 1600
 
 
 class LLMConnection(models.Model):
@@ -16,7 +17,8 @@ class LLMConnection(models.Model):
 
     key: encrypted. folder: a name from TOUCHSTONE_MODEL_DIRS; such a connection has no address. answer_tokens: the
     maximum of output tokens. Prices are per million tokens, in the same currency as monthly_limit; None: not set.
-    next_call_at: the earliest time of the next call, where calls_per_minute is set.
+    next_call_at: the earliest time of the next call, where calls_per_minute is set. max_pictures: of one call, where
+    the model reads pictures; picture_pixels: of their longer side; picture_tokens: the most that one counts as.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="llm_connections")
@@ -30,6 +32,10 @@ class LLMConnection(models.Model):
     completion_price = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
     monthly_limit = models.DecimalField(max_digits=12, decimal_places=2, null=True, blank=True)
     calls_per_minute = models.PositiveIntegerField(null=True, blank=True)
+    reads_pictures = models.BooleanField(default=False, db_default=False)
+    max_pictures = models.PositiveSmallIntegerField(default=MAX_PICTURES, db_default=MAX_PICTURES)
+    picture_pixels = models.PositiveSmallIntegerField(default=PICTURE_PIXELS, db_default=PICTURE_PIXELS)
+    picture_tokens = models.PositiveIntegerField(default=PICTURE_TOKENS, db_default=PICTURE_TOKENS)
     next_call_at = models.DateTimeField(null=True)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
     created_at = models.DateTimeField(default=timezone.now)
@@ -50,6 +56,11 @@ class LLMConnection(models.Model):
     @property
     def is_key_lost(self) -> bool:
         return self.key == LOST
+
+    @property
+    def pictures_per_call(self) -> int:
+        """0 where it reads none."""
+        return self.max_pictures if self.reads_pictures else 0
 
     @property
     def is_local(self) -> bool:

@@ -1,10 +1,7 @@
-"""LLM connections are created, updated, checked and deleted."""
+"""LLM connections are created, updated and deleted."""
 
-import json
 from dataclasses import dataclass
 from decimal import Decimal
-from http import HTTPStatus
-from typing import Any
 
 from django.db import transaction
 
@@ -14,16 +11,33 @@ from apps.core.errors import Conflict, DomainError
 from apps.core.http import outgoing
 from apps.core.storage.encryption import encrypted
 from apps.core.storage.model_folders import check_listed
-from apps.llm.calls import call, completions_url
-from apps.llm.models import ANSWER_TOKENS, LONGEST_URL, LLMConnection, SpendingPurpose
-from workers.schema import bounded
+from apps.llm.models import (
+    ANSWER_TOKENS,
+    LONGEST_URL,
+    MAX_PICTURES,
+    PICTURE_PIXELS,
+    PICTURE_TOKENS,
+    LLMConnection,
+)
+from workers.schema.pictures import LONGEST
 
 MOST_CONNECTIONS = 20  # per project
 MOST_ANSWER_TOKENS = 131_072
 MOST_CALLS = 100_000  # per minute
-_CHECK_SECONDS = 60.0
-_CHECK_TOKENS = 256
-_LONGEST_SHOWN = 300  # characters of a reply
+MOST_PICTURES = 16  # of a call: as many as a request to the relay has room for
+LEAST_PIXELS, MOST_PIXELS = 64, LONGEST
+MOST_PICTURE_TOKENS = 100_000
+_COPIED = (
+    "answer_tokens",
+    "prompt_price",
+    "completion_price",
+    "monthly_limit",
+    "calls_per_minute",
+    "reads_pictures",
+    "max_pictures",
+    "picture_pixels",
+    "picture_tokens",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +53,10 @@ class LLMConnectionSpec:
     completion_price: Decimal | None = None
     monthly_limit: Decimal | None = None
     calls_per_minute: int | None = None
+    reads_pictures: bool = False
+    max_pictures: int = MAX_PICTURES
+    picture_pixels: int = PICTURE_PIXELS
+    picture_tokens: int = PICTURE_TOKENS
 
 
 @transaction.atomic
@@ -87,35 +105,6 @@ def delete_llm_connection(*, llm_connection: LLMConnection, by: User | None) -> 
     llm_connection.delete()
 
 
-def check_llm_connection(*, llm_connection: LLMConnection) -> str:
-    """Send one short question and return the reply. Raises DomainError with what went wrong."""
-    messages = [{"role": "user", "content": "Answer with the word: ready"}]
-    body = json.dumps({"messages": messages, "max_tokens": _CHECK_TOKENS}).encode()
-    reply = call(llm_connection, body, purpose=SpendingPurpose.TEST, seconds=_CHECK_SECONDS)
-    url = completions_url(llm_connection)
-    try:
-        document = bounded.loads(reply.body)
-    except ValueError as error:
-        raise DomainError(
-            f"{url} answered with status {reply.status}, but not with valid JSON: {error}."
-        ) from None
-    if reply.status != HTTPStatus.OK:
-        raise DomainError(f"{url} answered with status {reply.status}: {_error_message(document)}")
-    try:
-        return str(document["choices"][0]["message"]["content"])[:_LONGEST_SHOWN]
-    except (LookupError, TypeError):
-        raise DomainError(f"{url} answered, but not with a chat completion.") from None
-
-
-def _error_message(document: Any) -> str:
-    """The message of an OpenAI-style error. Nothing else is shown: another service of the network may have sent it."""
-    found = document.get("error", document) if isinstance(document, dict) else None
-    message = found.get("message", found.get("detail")) if isinstance(found, dict) else found
-    if not isinstance(message, str):
-        return "no error message in the format of the OpenAI API."
-    return " ".join(message.split())[:_LONGEST_SHOWN]
-
-
 def _apply_spec(row: LLMConnection, spec: LLMConnectionSpec) -> None:
     name, model = " ".join(spec.name.split()), spec.model.strip()
     base_url, folder = spec.base_url.strip().rstrip("/"), spec.folder.strip()
@@ -127,6 +116,12 @@ def _apply_spec(row: LLMConnection, spec: LLMConnectionSpec) -> None:
         )
     if folder:
         check_listed(folder, pointer="/folder")
+        if spec.reads_pictures:
+            raise DomainError(
+                "A model folder reads text only. Serve the model, by vLLM for instance, and enter the "
+                "server's address.",
+                pointer="/reads_pictures",
+            )
     else:
         _check_address(base_url)
         if not 1 <= len(model) <= 200:
@@ -137,7 +132,7 @@ def _apply_spec(row: LLMConnection, spec: LLMConnectionSpec) -> None:
         raise Conflict(f"An LLM connection named {name} already exists.", pointer="/name")
     _check_limits(spec)
     row.name, row.base_url, row.model, row.folder = name, base_url, "" if folder else model, folder
-    for field in ("answer_tokens", "prompt_price", "completion_price", "monthly_limit", "calls_per_minute"):
+    for field in _COPIED:
         setattr(row, field, getattr(spec, field))
     row.next_call_at = None
 
@@ -153,6 +148,13 @@ def _check_limits(spec: LLMConnectionSpec) -> None:
             f"Calls per minute must be from 1 to {MOST_CALLS:,}; leave it empty for no limit.",
             pointer="/calls_per_minute",
         )
+    for field, low, high, what in (
+        ("max_pictures", 1, MOST_PICTURES, "Pictures per call"),
+        ("picture_pixels", LEAST_PIXELS, MOST_PIXELS, "The longer side of a picture"),
+        ("picture_tokens", 1, MOST_PICTURE_TOKENS, "Tokens per picture"),
+    ):
+        if not low <= getattr(spec, field) <= high:
+            raise DomainError(f"{what} must be from {low:,} to {high:,}.", pointer=f"/{field}")
     for field in ("prompt_price", "completion_price", "monthly_limit"):
         if (getattr(spec, field) or 0) < 0:
             raise DomainError("A price or budget must be 0 or more.", pointer=f"/{field}")

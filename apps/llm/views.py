@@ -12,6 +12,7 @@ from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.core.forms import add_domain_error
 from apps.llm import services
+from apps.llm.checks import check_llm_connection
 from apps.llm.forms import LLMConnectionForm
 from apps.llm.models import LLMConnection
 from apps.llm.selectors import list_llm_connections, monthly_costs
@@ -82,7 +83,7 @@ def connection_delete(request: ProjectRequest, project: Project, pk: int) -> Htt
 def connection_test(request: ProjectRequest, project: Project, pk: int) -> HttpResponseBase:
     llm_connection = _get_connection(project, pk)
     try:
-        reply = services.check_llm_connection(llm_connection=llm_connection)
+        reply = check_llm_connection(llm_connection=llm_connection)
     except DomainError as error:
         messages.error(request, error.message)
     else:

@@ -60,6 +60,15 @@ def named_digests(steps: Iterable[schema.Step]) -> set[str]:
     return {digest for digest in named if digest is not None}
 
 
+def noting_digests(
+    trajectories: Iterable[schema.Trajectory], digests: set[str]
+) -> Iterator[schema.Trajectory]:
+    """The trajectories as they are; the digests that they name are added as they pass."""
+    for trajectory in trajectories:
+        digests |= named_digests(trajectory.steps)
+        yield trajectory
+
+
 def claimed_sources(trajectory: schema.Trajectory) -> frozenset[str]:
     """All sources of a received trajectory that look like attachment names, valid or not."""
     sources = (part.source or "" for step in trajectory.steps for part in _parts(step))

@@ -15,6 +15,7 @@ from apps.accounts.models import AuditEvent, Project, User
 from apps.core.errors import Conflict, DomainError
 from apps.core.storage.encryption import decrypted, encrypted
 from apps.llm import services
+from apps.llm.checks import check_llm_connection
 from apps.llm.completion_cache import store_completions
 from apps.llm.models import CachedCompletion, LLMConnection
 from apps.llm.relay import relay
@@ -121,7 +122,7 @@ def test_it_is_added_tried_changed_and_removed_in_the_browser(
 def test_a_trial_says_what_is_wrong(served: LLMConnection, script: Script, reply: Any, told: str) -> None:
     script.answer = lambda body: reply
     with pytest.raises(DomainError, match=told) as error:
-        services.check_llm_connection(llm_connection=served)
+        check_llm_connection(llm_connection=served)
     assert KEY not in error.value.message
 
 

@@ -9,6 +9,7 @@ from apps.accounts.models import Project
 from apps.core.errors import DomainError
 from apps.llm import services
 from apps.llm.calls import REPLY_BYTES, _longest, call
+from apps.llm.checks import check_llm_connection
 from apps.llm.models import LLMConnection, SpendingPurpose
 from apps.llm.services import LLMConnectionSpec
 from tests.core import hostile_server
@@ -48,7 +49,7 @@ def test_a_hostile_document_is_passed_on_and_read_by_nobody(project: Project, wh
         model = model_at(project, url)
         assert call(model, BODY, purpose=SpendingPurpose.TEST).body == DOCUMENTS[what]
         with pytest.raises(DomainError, match="but not with"):
-            services.check_llm_connection(llm_connection=model)
+            check_llm_connection(llm_connection=model)
 
 
 @pytest.mark.django_db

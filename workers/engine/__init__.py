@@ -7,7 +7,7 @@ an ItemScore.
 
 from workers.engine.batcher import Batcher, Overloaded
 from workers.engine.item_score import ItemScore
-from workers.engine.judge_components import Ask, Opinion
+from workers.engine.judge_components import Ask, Opinion, PicturesSeen
 from workers.engine.prepared import Prepared
 from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
 from workers.engine.versions import ServedModel, VerifierScore, Verify, Version
@@ -20,6 +20,7 @@ __all__ = [
     "ModelScore",
     "Opinion",
     "Overloaded",
+    "PicturesSeen",
     "Prepared",
     "RenderedInput",
     "Scorer",

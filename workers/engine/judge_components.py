@@ -6,7 +6,7 @@ an item has.
 
 import dataclasses
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -22,6 +22,29 @@ from workers.schema.model_score import ModelScore
 from workers.schema.speakers import agent_steps_by
 
 MAX_TURNS = 32
+UNREAD, JUDGE_CUT = "unread:image", "judge_pictures_cut"  # flags
+
+
+@dataclass(frozen=True, slots=True)
+class PicturesSeen:
+    """Of the pictures of a trajectory. shown: to the judge."""
+
+    shown: int
+    total: int
+
+    @property
+    def words(self) -> str:
+        """A line of a critique; empty without pictures."""
+        if not self.total:
+            return ""
+        if not self.shown:
+            return f"Pictures: {self.total} not seen."
+        if self.shown < self.total:
+            return f"Pictures: {self.shown} of {self.total} seen, the others left out."
+        return f"Pictures: {self.total} seen."
+
+
+NO_PICTURES_SEEN = PicturesSeen(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +54,7 @@ class Opinion:
     turns: its scores of the trajectory after earlier turns, each with the agent_step that ended the turn. passages: of
     a part that judges passages, its scores of them, each with the agent_step that retrieved it; of a part that labels
     steps, the value of each, -1 to 1. earned: of a part that attributes the score, what each agent step earned of it.
+    pictures: how many the trajectory has, and how many of them the judge was shown.
     """
 
     value: float | None
@@ -38,6 +62,7 @@ class Opinion:
     turns: tuple[tuple[int, float | None], ...] = ()
     passages: tuple[tuple[int, float | None], ...] | None = None
     earned: tuple[float, ...] = ()
+    pictures: PicturesSeen = NO_PICTURES_SEEN
 
 
 Ask = Callable[[JudgePart, Sequence[Trajectory]], Awaitable[list[Opinion]]]
@@ -134,6 +159,10 @@ def _of_passages(scored: Sequence[tuple[int, Opinion]]) -> Opinion:
         value,
         "\n".join(lines) or "There is no passage.",
         passages=tuple((place, opinion.value) for place, opinion in scored),
+        pictures=PicturesSeen(
+            sum(opinion.pictures.shown for _, opinion in scored),
+            sum(opinion.pictures.total for _, opinion in scored),
+        ),
     )
 
 
@@ -146,6 +175,17 @@ async def _ask_each_turn(ask: Ask, part: JudgePart, trajectories: Sequence[Traje
         dataclasses.replace(opinion, turns=tuple((last, next(found).value) for last, _ in turns))
         for opinion, turns in zip(opinions[: len(trajectories)], earlier, strict=True)
     ]
+
+
+def picture_flags(flags: Sequence[str], opinions: Iterable[Opinion]) -> tuple[str, ...]:
+    """The flags of an item, whose pictures may have been read by a judge: a judge that was shown them all or some of
+    them has read them, and one that was not says so where they were read otherwise."""
+    seen = [opinion.pictures for opinion in opinions if opinion.pictures.total]
+    if not seen:
+        return tuple(flags)
+    is_read = UNREAD not in flags or any(each.shown for each in seen)
+    kept = tuple(flag for flag in flags if flag != UNREAD or not is_read)
+    return (*kept, JUDGE_CUT) if is_read and any(each.shown < each.total for each in seen) else kept
 
 
 def judge_score(part: JudgePart, opinion: Opinion, steps: int, index: int) -> ModelScore:

@@ -21,6 +21,7 @@ from workers.engine.judge_components import (
     ask_judge,
     judge_score,
     no_judge,
+    picture_flags,
     readable,
     require_earners,
 )
@@ -146,6 +147,11 @@ class Version:
     def sees_pictures(self) -> bool:
         """Whether a model of it reads pictures."""
         return self._reading.sees_pictures
+
+    @property
+    def loads_pictures(self) -> bool:
+        """Whether a model or a judge of it may read pictures."""
+        return self.sees_pictures or bool(self._judges.parts)
 
     @property
     def criterion_model(self) -> str | None:
@@ -423,7 +429,9 @@ class Version:
                 *("steps:uncalibrated",)
                 * (prepared.with_steps and steps > 1 and self._has_uncalibrated_steps),
                 *("running_statistics",) * self._has_state,
-                *prepared.flags[index],
+                *picture_flags(
+                    prepared.flags[index], (opinions[index] for opinions in replies.judges.values())
+                ),
                 *(flag for found in prepared.rule_scores.values() for flag in found[index].flags),
             ),
             tokens=sum(score.tokens for score in models.values()),

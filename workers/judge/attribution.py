@@ -13,10 +13,11 @@ import msgspec
 
 from workers.errors import RewardError
 from workers.judge.aggregation import clip_reason
+from workers.judge.pictures import picture_limits
 from workers.judge.rubric import Criterion, define_answer
 from workers.llm.client import LLMClient
+from workers.prompts.pictures import view_trajectory
 from workers.prompts.templates import prompt, quoted
-from workers.prompts.trajectory_text import shown
 from workers.schema import Trajectory
 from workers.schema.speakers import agent_steps_by
 
@@ -53,9 +54,13 @@ def attribute(
         quoted({"key": key, "name": criterion.name, "definition": criterion.definition})
         for key, criterion in zip(keys, criteria, strict=True)
     ]
+    view = view_trajectory(run, picture_limits(model.server), closely=countable)
     asked = prompt(
-        "attribute", criteria="\n".join(lines), countable=quoted(countable), run=shown(run, closely=countable)
-    )
+        "attribute",
+        criteria="\n".join(lines),
+        countable=quoted(countable),
+        run=view.text,
+    ).showing(view.pictures())
     shape = define_answer("Attributions", dict.fromkeys(keys, _Contributions))
     answer = model.ask(asked, shape, partial(_check, keys, countable))
     return [_attribution(run, countable, getattr(answer, key)) for key in keys]

@@ -14,8 +14,8 @@ import msgspec
 from workers.errors import RewardError
 from workers.judge.aggregation import CriterionComparison, clip_reason, require_reason, require_step
 from workers.judge.rubric import RubricJudge, define_answer
+from workers.prompts.pictures import TrajectoryView
 from workers.prompts.templates import Prompt, quoted
-from workers.prompts.trajectory_text import shown
 from workers.schema import Trajectory
 
 DEBATE = "debate"  # the approach
@@ -41,22 +41,31 @@ class DebateJudge(RubricJudge):
     def compare(
         self, a: Trajectory, b: Trajectory, *, about: Mapping[str, str] | None = None
     ) -> list[CriterionComparison]:
+        steps, (view_a, view_b) = (len(a.steps), len(b.steps)), self._views(a, b)
+
         def ask_both(draw: int | None) -> tuple[Prompt, Prompt]:
-            of_a, of_b = self._side(a, b, draw, about), self._side(b, a, draw, about)
-            return self._hearing(a, b, of_a, of_b), self._hearing(b, a, of_b, of_a)
+            of_a = self._side(view_a, view_b, steps, draw, about)
+            of_b = self._side(view_b, view_a, steps[::-1], draw, about)
+            return self._hearing(view_a, view_b, of_a, of_b), self._hearing(view_b, view_a, of_b, of_a)
 
-        return self._compare_by(ask_both, (len(a.steps), len(b.steps)), about)
+        return self._compare_by(ask_both, steps, about)
 
-    def _hearing(self, a: Trajectory, b: Trajectory, of_a: str, of_b: str) -> Prompt:
-        return self._question(VERDICT, a=shown(a), b=shown(b), side_a=of_a, side_b=of_b)
+    def _hearing(self, a: TrajectoryView, b: TrajectoryView, of_a: str, of_b: str) -> Prompt:
+        return self._of_two(VERDICT, a, b, {"side_a": of_a, "side_b": of_b})
 
     def _side(
-        self, own: Trajectory, other: Trajectory, draw: int | None, about: Mapping[str, str] | None
+        self,
+        own: TrajectoryView,
+        other: TrajectoryView,
+        steps: tuple[int, int],
+        draw: int | None,
+        about: Mapping[str, str] | None,
     ) -> str:
-        """What the advocate of `own` argues, quoted: a line for each criterion."""
-        question = self._question(SIDE, own=shown(own), other=shown(other))
+        """What the advocate of `own` argues, quoted: a line for each criterion. steps: of own and other."""
+        pictures = (*own.pictures("your run"), *other.pictures("the other run"))
+        question = self._question(SIDE, own=own.text, other=other.text).showing(pictures)
         shape = define_answer("Sides", dict.fromkeys(self._keys, _Side))
-        check = partial(self._check_side, len(own.steps), len(other.steps))
+        check = partial(self._check_side, *steps)
         answer, _ = self.model.complete_with_logprobs(question, shape, check, about=about, draw=draw)
         return "\n".join(quoted(_arguments(key, getattr(answer, key))) for key in self._keys)
 

@@ -5,11 +5,14 @@ units.jsonl             a line for each: {"unit", "runs": [id] or [id, id]}
 trajectories.jsonl.zst  the runs
 answers.jsonl           cached answers of the language model (workers.llm.client)
 judged.jsonl            {"unit", "answer": [...], "rubric"?: [{"item", "weight"}]},
-                        or {"unit", "problem": "..."}, in the order they end
-result.json             {"usage", "prompts"}
+                        or {"unit", "problem": "..."}, in the order they end; with "pictures", where the
+                        trajectories have any: {"shown", "total"}
+pictures.zip            the pictures of the runs, where the language model reads any
+result.json             {"usage", "prompts", "pictures"}: the sums of those of the units
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -24,11 +27,13 @@ from workers.judge.aggregation import CriterionComparison, CriterionScore
 from workers.judge.debate import DEBATE, DebateJudge
 from workers.judge.rubric import COMPARE, SCORE, Criterion, RubricJudge
 from workers.judge.rubric_first import RUBRIC_FIRST, RubricFirstJudge
-from workers.judge.steps import STEPS, StepVerdict
+from workers.judge.steps import STEPS, StepJudge, StepVerdict
 from workers.judge.windows import step_judge_of
 from workers.llm import LLMServer
 from workers.llm.client import AnswersFile, LLMClient, NoAnswer
+from workers.prompts.pictures import list_pictures
 from workers.schema import Trajectory, read_trajectories
+from workers.text.pictures import use_pictures
 
 
 class JudgeRunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,14 +63,21 @@ def judge(folder: Path) -> dict[str, Any]:
     runs = {
         str(trajectory.id): trajectory for trajectory in read_trajectories(folder / "trajectories.jsonl.zst")
     }
+    use_pictures(folder)
     model = LLMClient(config.server, AnswersFile(folder / "answers.jsonl"))
     answer_unit = _answerer(config, model, runs)
+    pictures = Counter[str]()
     with (folder / "judged.jsonl").open("a", encoding="utf-8") as out:
         for unit, answer in model.each(_read_units(folder), answer_unit):
-            outcome = {"problem": answer.message} if isinstance(answer, NoAnswer) else answer
+            outcome: dict[str, Any] = {"problem": answer.message} if isinstance(answer, NoAnswer) else answer
+            pictures.update(outcome.get("pictures", {}))
             out.write(json.dumps({"unit": unit.unit} | outcome) + "\n")
             out.flush()
-    result = {"usage": asdict(model.usage), "prompts": sorted(model.asked)}
+    result = {
+        "usage": asdict(model.usage),
+        "prompts": sorted(model.asked),
+        "pictures": dict(pictures),
+    }
     write_json(folder / "result.json", result)
     return result
 
@@ -79,8 +91,8 @@ def _read_units(folder: Path) -> Iterator[JudgeUnit]:
 def _answerer(
     config: JudgeRunConfig, model: LLMClient, runs: Mapping[str, Trajectory]
 ) -> Callable[[JudgeUnit], dict[str, Any]]:
-    """Gives a unit its line: {"answer"}, by criterion, or in the mode STEPS by agent step; and {"rubric"}, where the
-    judge wrote one. Raises RewardError."""
+    """Gives a unit its line: {"answer"}, by criterion, or in the mode STEPS by agent step; {"rubric"}, where the judge
+    wrote one; and {"pictures"}, where there are any. Raises RewardError."""
     options: dict[str, Any] = {
         "version": config.version, "samples": config.samples, "guidelines": config.guidelines,
     }  # fmt: skip
@@ -88,13 +100,24 @@ def _answerer(
         raise RewardError(f"mode = {config.mode!r}; {SCORE}, {COMPARE} and {STEPS} are known.")
     if config.mode == STEPS:
         step_judge = step_judge_of(model, config.criteria, window=config.window, **options)
-        return lambda unit: {"answer": _as_dicts(step_judge.label(*_runs_of(unit, runs), about=_about(unit)))}
+        return partial(_by_steps, step_judge, runs)
     if config.approach == RUBRIC_FIRST:
         return partial(_by_own_rubric, RubricFirstJudge(model, config.criteria, **options), config.mode, runs)
     kind = DebateJudge if config.approach == DEBATE else RubricJudge
-    judge = kind(model, config.criteria, **options)
-    ask: Callable[..., Any] = judge.score if config.mode == SCORE else judge.compare
-    return lambda unit: {"answer": _as_dicts(ask(*_runs_of(unit, runs), about=_about(unit)))}
+    return partial(_by_rubric, kind(model, config.criteria, **options), config.mode, runs)
+
+
+def _by_steps(judge: StepJudge, runs: Mapping[str, Trajectory], unit: JudgeUnit) -> dict[str, Any]:
+    (run,) = _runs_of(unit, runs)
+    return {"answer": _as_dicts(judge.label(run, about=_about(unit)))} | _pictures(judge, [run])
+
+
+def _by_rubric(
+    judge: RubricJudge, mode: str, runs: Mapping[str, Trajectory], unit: JudgeUnit
+) -> dict[str, Any]:
+    judged = _runs_of(unit, runs)
+    ask: Callable[..., Any] = judge.score if mode == SCORE else judge.compare
+    return {"answer": _as_dicts(ask(*judged, about=_about(unit)))} | _pictures(judge, judged)
 
 
 def _by_own_rubric(
@@ -104,7 +127,12 @@ def _by_own_rubric(
     items = judge.write_items(judged[0], about=about)
     ask: Callable[..., Any] = judge.score if mode == SCORE else judge.compare
     answer = _as_dicts(ask(*judged, about=about, items=items))
-    return {"answer": answer, "rubric": msgspec.to_builtins(items)}
+    return {"answer": answer, "rubric": msgspec.to_builtins(items)} | _pictures(judge, judged)
+
+
+def _pictures(judge: RubricJudge | StepJudge, runs: Sequence[Trajectory]) -> dict[str, Any]:
+    total = sum(len(list_pictures(run)) for run in runs)
+    return {"pictures": {"shown": judge.count_pictures(*runs), "total": total}} if total else {}
 
 
 def _runs_of(unit: JudgeUnit, runs: Mapping[str, Trajectory]) -> list[Trajectory]:

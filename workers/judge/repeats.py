@@ -5,20 +5,27 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from workers.prompts.trajectory_text import shown
+from workers.prompts.pictures import NO_PICTURES, PictureLimits, TrajectoryView, view_trajectory
 from workers.schema import Trajectory
 from workers.schema.window_pairs import windows_of
 
+WindowKey = tuple[str, tuple[str | None, ...]]
 
-def window_text(run: Trajectory, start: int, end: int) -> str:
+
+def view_window(run: Trajectory, start: int, end: int, limits: PictureLimits) -> TrajectoryView:
     """As a judge reads it, its steps counted from 0: equal for equal windows of a task."""
-    return shown(replace(run, steps=run.steps[start:end]))
+    return view_trajectory(replace(run, steps=run.steps[start:end]), limits)
 
 
-def step_repeats(run: Trajectory) -> Iterator[int]:
+def window_key(view: TrajectoryView) -> WindowKey:
+    """Equal for windows that read the same: their text, and the pictures that go with it."""
+    return view.text, tuple(place.source for place in view.chosen)
+
+
+def step_repeats(run: Trajectory, limits: PictureLimits = NO_PICTURES) -> Iterator[int]:
     """Of each agent step, how many earlier ones read the same, with what followed them."""
-    counts = Counter[str]()
+    counts = Counter[WindowKey]()
     for start, end in windows_of(run, 1):
-        text = window_text(run, start, end)
-        yield counts[text]
-        counts[text] += 1
+        key = window_key(view_window(run, start, end, limits))
+        yield counts[key]
+        counts[key] += 1

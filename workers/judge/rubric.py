@@ -7,6 +7,7 @@ section 3), and a verdict the probability of its word. Orders and samples are av
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
@@ -23,9 +24,10 @@ from workers.judge.aggregation import (
     require_reason,
     require_step,
 )
+from workers.judge.pictures import picture_limits
 from workers.llm.client import LLMClient, LogprobChoices
+from workers.prompts.pictures import TrajectoryView, choose_pictures, view_trajectory
 from workers.prompts.templates import Prompt, prompt, quoted
-from workers.prompts.trajectory_text import shown
 from workers.schema import Trajectory
 
 SCORE, COMPARE = "score", "compare"
@@ -79,11 +81,19 @@ class RubricJudge:
         self.version = version
         self.draws: list[int | None] = [None] if samples == 1 else list(range(1, samples + 1))
         self._guidelines = quoted(guidelines)
+        self._pictures = picture_limits(model.server)
         self._keys = [f"c{number}" for number in range(len(criteria))]
 
     def score(self, run: Trajectory, *, about: Mapping[str, str] | None = None) -> list[CriterionScore]:
         """By criterion. Raises NoAnswer, RewardError."""
-        return self._score_by(self._question(SCORE, scale=True, run=shown(run)), run, about)
+        view = view_trajectory(run, self._pictures)
+        question = self._question(SCORE, scale=True, run=view.text).showing(view.pictures())
+        return self._score_by(question, run, about)
+
+    def count_pictures(self, *runs: Trajectory) -> int:
+        """How many of the pictures of the trajectories that are judged together are in the questions."""
+        limits = self._pictures if len(runs) == 1 else self._pictures.half()
+        return sum(len(choose_pictures(run, limits)) for run in runs)
 
     def _score_by(
         self, question: Prompt, run: Trajectory, about: Mapping[str, str] | None
@@ -101,9 +111,26 @@ class RubricJudge:
         self, a: Trajectory, b: Trajectory, *, about: Mapping[str, str] | None = None
     ) -> list[CriterionComparison]:
         """By criterion. Raises NoAnswer, RewardError."""
-        text_a, text_b = shown(a), shown(b)
-        both = self._question(COMPARE, a=text_a, b=text_b), self._question(COMPARE, a=text_b, b=text_a)
+        view_a, view_b = self._views(a, b)
+        both = self._of_two(COMPARE, view_a, view_b), self._of_two(COMPARE, view_b, view_a)
         return self._compare_by(lambda draw: both, (len(a.steps), len(b.steps)), about)
+
+    def _views(self, a: Trajectory, b: Trajectory) -> tuple[TrajectoryView, TrajectoryView]:
+        """Of two trajectories in one prompt."""
+        limits = self._pictures.half()
+        return view_trajectory(a, limits), view_trajectory(b, limits)
+
+    def _of_two(
+        self,
+        name: str,
+        first: TrajectoryView,
+        second: TrajectoryView,
+        data: Mapping[str, str] = MappingProxyType({}),
+    ) -> Prompt:
+        """The question that shows `first` as run A, and `second` as run B. data: of its other places."""
+        values = {"guidelines": self._guidelines, "criteria": self._criterion_lines(scale=False)}
+        asked = prompt(name, self.version, **values, **data, a=first.text, b=second.text)
+        return asked.showing((*first.pictures("run A"), *second.pictures("run B")))
 
     def _compare_by(
         self,

@@ -16,8 +16,8 @@ from workers.errors import RewardError
 from workers.judge.aggregation import CriterionComparison, CriterionScore
 from workers.judge.rubric import COMPARE, SCORE, Criterion, RubricJudge
 from workers.llm.client import LLMClient
-from workers.prompts.templates import Prompt, prompt, quoted
-from workers.prompts.trajectory_text import shown
+from workers.prompts.pictures import view_trajectory
+from workers.prompts.templates import prompt, quoted
 from workers.schema import Trajectory
 
 RUBRIC_FIRST = "rubric_first"  # the approach
@@ -49,11 +49,17 @@ class RubricFirstJudge(RubricJudge):
         first = next(
             (index for index, step in enumerate(run.steps) if step.source == "agent"), len(run.steps)
         )
-        opening = shown(replace(run, steps=run.steps[:first]))
+        view = view_trajectory(replace(run, steps=run.steps[:first]), self._pictures)
         criteria = self._criterion_lines(scale=False)
-        question = prompt(WRITE, guidelines=self._guidelines, criteria=criteria, opening=opening)
+        question = prompt(
+            WRITE,
+            guidelines=self._guidelines,
+            criteria=criteria,
+            opening=view.text,
+        ).showing(view.pictures("the opening"))
+        key = "\0".join([view.text, *(picture.key for picture in question.pictures)])
         with self._lock:
-            writing = self._writing.setdefault(opening, threading.Lock())
+            writing = self._writing.setdefault(key, threading.Lock())
         with writing:
             return self.model.ask(question, WrittenRubric, check_items, about=about).items
 
@@ -65,7 +71,10 @@ class RubricFirstJudge(RubricJudge):
         items: Sequence[RubricItem] | None = None,
     ) -> list[CriterionScore]:
         known = self.write_items(run, about=about) if items is None else items
-        question = self._question(_BY_RUBRIC[SCORE], scale=True, items=_lines(known), run=shown(run))
+        view = view_trajectory(run, self._pictures)
+        question = self._question(_BY_RUBRIC[SCORE], scale=True, items=_lines(known), run=view.text).showing(
+            view.pictures()
+        )
         return self._score_by(question, run, about)
 
     def compare(
@@ -77,11 +86,11 @@ class RubricFirstJudge(RubricJudge):
         items: Sequence[RubricItem] | None = None,
     ) -> list[CriterionComparison]:
         known = _lines(self.write_items(a, about=about) if items is None else items)
-
-        def question(first: Trajectory, second: Trajectory) -> Prompt:
-            return self._question(_BY_RUBRIC[COMPARE], items=known, a=shown(first), b=shown(second))
-
-        both = question(a, b), question(b, a)
+        name, (view_a, view_b) = _BY_RUBRIC[COMPARE], self._views(a, b)
+        both = (
+            self._of_two(name, view_a, view_b, {"items": known}),
+            self._of_two(name, view_b, view_a, {"items": known}),
+        )
         return self._compare_by(lambda draw: both, (len(a.steps), len(b.steps)), about)
 
 

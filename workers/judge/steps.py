@@ -17,11 +17,13 @@ import msgspec
 
 from workers.errors import RewardError
 from workers.judge.aggregation import clip_reason, require_reason
+from workers.judge.pictures import picture_limits
 from workers.judge.repeats import step_repeats
 from workers.judge.rubric import MAX_SAMPLES, Criterion, criterion_line
 from workers.llm.client import LLMClient, LogprobChoices, NoAnswer
+from workers.prompts.pictures import choose_pictures, view_trajectory
 from workers.prompts.templates import prompt, quoted
-from workers.prompts.trajectory_text import CHARACTERS, CLOSE_CHARACTERS, shown
+from workers.prompts.trajectory_text import CHARACTERS, CLOSE_CHARACTERS
 from workers.schema import Trajectory
 
 STEPS = "steps"  # the mode
@@ -86,6 +88,7 @@ class StepJudge:
         self.model = model
         self.version = version
         self.draws: list[int | None] = [None] if samples == 1 else list(range(1, samples + 1))
+        self._pictures = picture_limits(model.server)
         self._guidelines = quoted(guidelines)
         self._criteria = "\n".join(
             criterion_line(f"c{number}", criterion, scale=False) for number, criterion in enumerate(criteria)
@@ -97,29 +100,42 @@ class StepJudge:
         if not agent_steps:
             raise NoAnswer("The trajectory has no agent step to label.")
         drawn: dict[int, list[tuple[LabelledStep, float]]] = {step: [] for step in agent_steps}
-        for start in range(0, len(agent_steps), STEPS_PER_CALL):
-            listed = agent_steps[start : start + STEPS_PER_CALL]
+        for listed in _calls(agent_steps):
             for draw in self.draws:
                 for labelled, value in self._labels(run, listed, draw, about):
                     drawn[labelled.step].append((labelled, value))
+        repeats_by_step = step_repeats(run, self._pictures)
         return [
             replace(average_labels(number, drawn[step]), repeats=repeats)
-            for (number, step), repeats in zip(enumerate(agent_steps), step_repeats(run), strict=True)
+            for (number, step), repeats in zip(enumerate(agent_steps), repeats_by_step, strict=True)
         ]
+
+    def count_pictures(self, run: Trajectory) -> int:
+        """How many pictures of the trajectory are in the questions."""
+        agent_steps = [index for index, step in enumerate(run.steps) if step.source == "agent"]
+        chosen = {
+            place
+            for listed in _calls(agent_steps)
+            for place in choose_pictures(run, self._pictures, pictures_of=_steps_seen(listed))
+        }
+        return len(chosen)
 
     def _labels(
         self, run: Trajectory, listed: Sequence[int], draw: int | None, about: Mapping[str, str] | None
     ) -> list[tuple[LabelledStep, float]]:
         """Of each step that is listed, in the order of the answer, its label and value."""
         is_cut = len(run.steps) * CLOSE_CHARACTERS > CHARACTERS
+        view = view_trajectory(
+            run, self._pictures, closely=listed if is_cut else (), pictures_of=_steps_seen(listed)
+        )
         question = prompt(
             PROMPT,
             self.version,
             guidelines=self._guidelines,
             criteria=self._criteria,
             steps=quoted(list(listed)),
-            run=shown(run, closely=listed if is_cut else ()),
-        )
+            run=view.text,
+        ).showing(view.pictures())
         answer, odds = self.model.complete_with_logprobs(
             question,
             LabelledSteps,
@@ -132,6 +148,16 @@ class StepJudge:
             (labelled, expected_value(labelled.label, odds[place] if odds else {}))
             for place, labelled in enumerate(answer.steps)
         ]
+
+
+def _calls(agent_steps: Sequence[int]) -> list[Sequence[int]]:
+    """The steps that are labelled in one call, by call."""
+    return [agent_steps[at : at + STEPS_PER_CALL] for at in range(0, len(agent_steps), STEPS_PER_CALL)]
+
+
+def _steps_seen(listed: Sequence[int]) -> range:
+    """Those whose pictures may go with a call: from the observation before the first step to the one after the last."""
+    return range(max(listed[0] - 1, 0), listed[-1] + 2)
 
 
 def label_choices(count: int) -> LogprobChoices:

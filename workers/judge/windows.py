@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace as with_fields
 
 from workers.errors import RewardError
 from workers.judge.aggregation import require_reason
-from workers.judge.repeats import window_text
+from workers.judge.repeats import WindowKey, view_window, window_key
 from workers.judge.rubric import Criterion
 from workers.judge.steps import (
     JudgeLabel,
@@ -27,8 +26,8 @@ from workers.judge.steps import (
     label_choices,
 )
 from workers.llm.client import LLMClient, NoAnswer
+from workers.prompts.pictures import TrajectoryView
 from workers.prompts.templates import prompt
-from workers.prompts.trajectory_text import shown
 from workers.schema import Trajectory
 from workers.schema.window_pairs import windows_of
 
@@ -64,36 +63,51 @@ class WindowJudge(StepJudge):
         places = windows_of(run, self.window)
         if not places:
             raise NoAnswer("The trajectory has no agent step to label.")
-        opening = shown(with_fields(run, steps=run.steps[: places[0][0]]))
-        counts = Counter[str]()
+        opening = self._opening(run, places)
+        counts = Counter[WindowKey]()
         found: list[StepVerdict] = []
         for start, end in places:
-            text = window_text(run, start, end)
+            window = view_window(run, start, end, self._pictures.half())
+            key = window_key(window)
             agent_steps = [step for step in range(start, end) if run.steps[step].source == "agent"]
-            drawn = [self._label(opening, text, agent_steps[-1], draw, about) for draw in self.draws]
+            drawn = [self._label(opening, window, agent_steps[-1], draw, about) for draw in self.draws]
             verdict = average_labels(0, drawn)
             for step in agent_steps:
                 reason = verdict.reason if step == agent_steps[-1] else ""
                 found.append(
                     StepVerdict(
                         agent_step=len(found), step=step, label=verdict.label, value=verdict.value,
-                        spread=verdict.spread, reason=reason, repeats=counts[text],
+                        spread=verdict.spread, reason=reason, repeats=counts[key],
                     )
                 )  # fmt: skip
-            counts[text] += 1
+            counts[key] += 1
         return found
 
+    def count_pictures(self, run: Trajectory) -> int:
+        places = windows_of(run, self.window)
+        views = [view_window(run, start, end, self._pictures.half()) for start, end in places]
+        opening = [self._opening(run, places)] if places else []
+        return sum(len(view.chosen) for view in (*opening, *views))
+
+    def _opening(self, run: Trajectory, places: Sequence[tuple[int, int]]) -> TrajectoryView:
+        return view_window(run, 0, places[0][0], self._pictures.half())
+
     def _label(
-        self, opening: str, text: str, step: int, draw: int | None, about: Mapping[str, str] | None
+        self,
+        opening: TrajectoryView,
+        window: TrajectoryView,
+        step: int,
+        draw: int | None,
+        about: Mapping[str, str] | None,
     ) -> tuple[LabelledStep, float]:
         question = prompt(
             PROMPT,
             self.version,
             guidelines=self._guidelines,
             criteria=self._criteria,
-            opening=opening,
-            window=text,
-        )
+            opening=opening.text,
+            window=window.text,
+        ).showing((*opening.pictures("the opening"), *window.pictures("the window")))
         answer, odds = self.model.complete_with_logprobs(
             question, WindowLabel, _check, about=about, weighed=label_choices(1), draw=draw
         )

@@ -10,7 +10,7 @@ class LLMServer:
 
     answer_tokens: how long an answer may get. at_once: calls under way together. attempts: how often an item is asked
     before it has no answer. timeout: seconds of one call. retries: of a call that met no server, a busy one or a broken
-    one; None for some.
+    one; None for some. pictures: how many it reads in one question, 0 for none; picture_pixels: of their longer side.
     """
 
     base_url: str = ""
@@ -22,6 +22,8 @@ class LLMServer:
     attempts: int = 3
     timeout: float = 120.0
     retries: int | None = None
+    pictures: int = 0
+    picture_pixels: int = 768
 
     @property
     def name(self) -> str:

@@ -136,7 +136,8 @@ class LLMClient:
                 with self._lock:
                     self.usage.kept += 1
                 return value, odds
-        messages, wrong = list(prompt.messages), ""
+        asked = prompt.chat
+        messages, wrong = list(asked), ""
         for _ in range(self.server.attempts):
             completion = self._complete(messages, shape.__name__, schema, weighed, draw)
             said, problem = completion.said, completion.problem
@@ -154,7 +155,7 @@ class LLMClient:
                     return value, odds
             wrong = problem
             messages = [
-                *prompt.messages,
+                *asked,
                 {"role": "assistant", "content": said[:_TOLD] or "(nothing)"},
                 {
                     "role": "user",
@@ -180,7 +181,7 @@ class LLMClient:
 
     def _complete(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         name: str,
         schema: Mapping[str, Any],
         weighed: LogprobChoices | None,
@@ -239,6 +240,7 @@ def _key(
     model: str, prompt: Prompt, schema: dict[str, Any], weighed: LogprobChoices | None, draw: int | None
 ) -> str:
     asked: list[Any] = [model, prompt.messages, schema]
+    asked += [[[picture.label, picture.key] for picture in prompt.pictures]] if prompt.pictures else []
     if weighed is not None or draw is not None:
         asked += [weighed and [weighed.field, weighed.words], draw]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()

@@ -40,10 +40,11 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """messages: of a chat. schema: of the JSON object that is the answer, called `name`. draw: None for what the model
-    thinks likeliest; a number for an answer drawn by it. likeliest: whether tokens are wanted."""
+    """messages: of a chat; the content of one is a text, or parts with pictures. schema: of the JSON object that is
+    the answer, called `name`. draw: None for what the model thinks likeliest; a number for an answer drawn by it.
+    likeliest: whether tokens are wanted."""
 
-    messages: Sequence[Mapping[str, str]]
+    messages: Sequence[Mapping[str, Any]]
     name: str
     schema: Mapping[str, Any]
     draw: int | None = None

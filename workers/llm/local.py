@@ -140,5 +140,5 @@ def _bounded(schema: Any) -> Any:
     return inner | {"maxLength": _LONGEST} if free else inner
 
 
-def _step(message: Mapping[str, str]) -> Step:
+def _step(message: Mapping[str, Any]) -> Step:
     return Step(source=_SOURCES[message["role"]], message=(Part(text=message["content"]),))

@@ -73,7 +73,7 @@ class Remote:
             tokens=_tokens(reply, said) if wanted.likeliest else (),
         )
 
-    def _ask(self, messages: Iterable[Mapping[str, str]], sent: Mapping[str, Any]) -> Any:
+    def _ask(self, messages: Iterable[Mapping[str, Any]], sent: Mapping[str, Any]) -> Any:
         """The JSON that came. Raises openai.APIError where none did, http.HTTPError where it broke off."""
         with self._client.chat.completions.with_streaming_response.create(
             model=self.server.model, messages=cast(Any, list(messages)), **sent

@@ -5,7 +5,8 @@ not shown.
 """
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from workers.prompts.templates import quoted
@@ -24,9 +25,11 @@ def shown(
     closely: Collection[int] = (),
     characters: int = CHARACTERS,
     with_speakers: bool = True,
+    head: Mapping[str, Any] | None = None,
+    notes: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
 ) -> str:
     """closely: `step` indices to be shown as fully as can be. with_speakers: steps are by their speaker, where they
-    have one, rather than by their source."""
+    have one, rather than by their source. head: a line after that of the task. notes: more fields of steps."""
     count = len(trajectory.steps)
     most = max(characters // _LEAST, 1)
     chosen = set(range(count))
@@ -36,13 +39,15 @@ def shown(
         chosen = {*kept, *even, count - 1}
     each = max(characters // max(len(chosen), 1), _LEAST)
     lines = [quoted({"task": _clipped(trajectory.task.instruction, _TASK)})]
+    lines += [] if head is None else [quoted(head)]
     before = -1
     for index in sorted(chosen):
         if index > before + 1:
             lines.append(quoted({"left out": f"steps {before + 1} to {index - 1}"}))
         step = trajectory.steps[index]
         by = (step.speaker if with_speakers else None) or step.source
-        lines.append(quoted(_step(index, step, by, CLOSE_CHARACTERS if index in closely else each)))
+        told = _step(index, step, by, CLOSE_CHARACTERS if index in closely else each)
+        lines.append(quoted(told | dict(notes.get(index, {}))))
         before = index
     return "\n".join(lines)
 

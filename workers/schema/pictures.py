@@ -8,6 +8,7 @@ picture that has this form already is itself.
 import base64
 import io
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -17,6 +18,7 @@ from PIL import Image, ImageOps
 
 from workers.errors import InvalidRecord
 from workers.schema.patterns import TextPattern
+from workers.schema.records import Part, Step
 
 Pixels = NDArray[np.uint8]  # [height, width, 3], RGB
 LONGEST = 768
@@ -26,6 +28,7 @@ FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/
 _DATA_URL = TextPattern(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+=-]+)*;base64")
 _HASHED = TextPattern(r"sha256:[0-9a-f]{64}")
 _WHITE = (255, 255, 255)
+_QUALITIES = (85, 60, 35)  # of a JPEG
 
 Image.MAX_IMAGE_PIXELS = None  # ours is held to in `picture_size`; Pillow's own is a warning
 
@@ -63,6 +66,13 @@ def picture_bytes(source: str) -> PictureBytes:
     return PictureBytes(sha256(data).hexdigest(), data)
 
 
+def picture_places(step: Step) -> Iterator[tuple[str, tuple[Part, ...]]]:
+    """The parts of a step that may have pictures, each with its source, in the order of its segments."""
+    yield step.source, step.message
+    for result in step.observation:
+        yield "environment", result.content
+
+
 def picture_size(data: bytes) -> tuple[int, int]:
     """Width and height in pixels, by the header alone. Raises InvalidRecord for what is no picture, or too large."""
     with _opened(data) as picture:
@@ -90,9 +100,31 @@ def encode_picture(pixels: Pixels) -> bytes:
     return out.getvalue()
 
 
+def encode_jpeg(pixels: Pixels, longest: int, most_bytes: int) -> bytes:
+    """As JPEG without metadata, at most `longest` pixels on the longer side and `most_bytes` bytes: what is larger is
+    encoded at a lower quality, then at half the size."""
+    picture = scaled_down(Image.fromarray(pixels), longest)
+    while True:
+        for quality in _QUALITIES:
+            out = io.BytesIO()
+            picture.save(out, "JPEG", quality=quality)
+            if out.tell() <= most_bytes or max(picture.size) == 1:
+                return out.getvalue()
+        picture = scaled_down(picture, max(max(picture.size) // 2, 1))
+
+
 def fitted(pixels: Pixels, side: int) -> Pixels:
     """[side, side, 3]: all of the picture, not cropped, as encoders with a fixed input read it."""
     return np.asarray(Image.fromarray(pixels).resize((side, side), Image.Resampling.BOX, reducing_gap=None))
+
+
+def scaled_down(picture: Image.Image, longest: int) -> Image.Image:
+    """The same where its longer side has no more pixels."""
+    longer = max(picture.size)
+    if longer <= longest:
+        return picture
+    width, height = (max(1, round(size * longest / longer)) for size in picture.size)
+    return picture.resize((width, height), Image.Resampling.BOX)
 
 
 def _opened(data: bytes) -> Image.Image:
@@ -130,8 +162,4 @@ def _in_form(picture: Image.Image) -> Image.Image:
             shown = Image.fromarray((np.asarray(shown) >> 8).astype(np.uint8)).convert("RGB")
         else:
             shown = shown.convert("RGB")
-    longest = max(shown.size)
-    if longest <= LONGEST:
-        return shown
-    width, height = (max(1, round(size * LONGEST / longest)) for size in shown.size)
-    return shown.resize((width, height), Image.Resampling.BOX)
+    return scaled_down(shown, LONGEST)

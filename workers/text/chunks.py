@@ -18,10 +18,11 @@ from tokenizers import Tokenizer
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
 from workers.schema.conditions import CONDITIONS, Condition, conditions_read
+from workers.schema.pictures import picture_places
 from workers.schema.records import Source
 from workers.text.grounding import grounding
 from workers.text.negations import is_turned, without_negation
-from workers.text.pictures import MOST_PIXELS, PICTURE_TOKENS, Picture, PictureReading, picture_places
+from workers.text.pictures import MOST_PIXELS, PICTURE_TOKENS, Picture, PictureReading
 from workers.text.rendered import Content, UnsharedInput
 from workers.text.segments import GAP_TEXT, SOURCES, Segment, segments
 from workers.text.speakers import ALL_SOURCES, with_names

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workers.errors import InvalidRecord, RewardError
-from workers.schema import Part, Step, Trajectory
+from workers.schema import Part, Trajectory
 from workers.schema.picture_archive import PICTURES, PictureArchive
 from workers.schema.pictures import (
     Pixels,
@@ -19,6 +19,7 @@ from workers.schema.pictures import (
     hashed_name,
     is_sent,
     picture_bytes,
+    picture_places,
     picture_size,
 )
 
@@ -43,6 +44,19 @@ def forget_pictures() -> None:
 def is_at_hand(source: str | None) -> bool:
     """Whether a model that sees reads the picture of this source."""
     return is_sent(source) or _archive_of(hashed_name(source)) is not None
+
+
+def read_picture(source: str) -> tuple[str, Pixels]:
+    """The digest of its file, and its pixels. Raises InvalidRecord where it is damaged; RewardError where it is not at
+    hand."""
+    if is_sent(source):
+        file = picture_bytes(source)
+        return file.digest, decode_picture(file.data)
+    digest = hashed_name(source)
+    archive = _archive_of(digest)
+    if digest is None or archive is None:
+        raise RewardError(f"the picture {source[:20]} is not in {PICTURES}; start the job again.")
+    return digest, archive.read(digest)
 
 
 def count_pictures(trajectories: Iterable[Trajectory]) -> tuple[int, int]:
@@ -122,13 +136,6 @@ class PictureReading:
                 "them down, or send fewer."
             )
         return Picture(file.digest, self.side, file.data)
-
-
-def picture_places(step: Step) -> Iterator[tuple[str, tuple[Part, ...]]]:
-    """The parts of a step that may have pictures, each with its source, in the order of its segments."""
-    yield step.source, step.message
-    for result in step.observation:
-        yield "environment", result.content
 
 
 class _KnownPictures:

@@ -83,8 +83,9 @@ def store_results(judge_run: JudgeRun, lines: Iterable[Mapping[str, Any]]) -> in
                 continue
             row.answer, row.problem = line.get("answer"), line.get("problem", "")
             row.written_rubric = line.get("rubric", [])
+            row.pictures = line.get("pictures", {})
             row.state = JudgeResult.State.FAILED if row.problem else JudgeResult.State.DONE
-        fields = ["answer", "written_rubric", "problem", "state"]
+        fields = ["answer", "written_rubric", "pictures", "problem", "state"]
         JudgeResult.objects.bulk_update(rows.values(), fields, batch_size=_BATCH_SIZE)
     return len(read)
 

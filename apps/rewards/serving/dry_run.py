@@ -52,7 +52,7 @@ async def dry_run(request: Request, state: ServiceState, caller: Caller) -> list
         if is_explained:
             require_reasons(version)
         with asked.item_error_scope():
-            items = await parsers.run(_load, asked.items, caller.project, probe, version.sees_pictures)
+            items = await parsers.run(_load, asked.items, caller.project, probe, version.loads_pictures)
             prepared = await parsers.run(version.render, items)
             prepared = replace(prepared, with_component_steps=is_detailed)
             scores = await version.score(prepared)

@@ -10,7 +10,7 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -26,8 +26,8 @@ from apps.rewards.serving.judge_errors import SOON, judge_error
 from apps.rewards.serving.language_models import LanguageModels
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.thread_pools import OwnerPools
-from workers.engine import Ask, Opinion, Overloaded
-from workers.errors import RewardError
+from workers.engine import Ask, Opinion, Overloaded, PicturesSeen
+from workers.errors import InvalidRecord, RewardError
 from workers.schema import Trajectory
 from workers.schema.components import JudgePart
 
@@ -45,11 +45,15 @@ class _JudgeState:
     weights: tuple[float, ...]
 
 
+# By criterion or agent step, as `_opinion` takes it, and what of the pictures was shown.
+_Scored = tuple[list[Any], PicturesSeen]
+
+
 @dataclass(eq=False, slots=True)
 class _InProgress:
     """Requests to judges in progress, by their content."""
 
-    answers: dict[bytes, "Future[list[Any]]"] = field(default_factory=dict)
+    answers: dict[bytes, "Future[_Scored]"] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -96,9 +100,12 @@ class Judges:
         self._models.close()
 
     def _opinion(self, asked: _JudgeState, part: JudgePart, run: Trajectory) -> Opinion:
-        return _opinion(asked, part, self._scored(asked, part, run))
+        scored, pictures = self._scored(asked, part, run)
+        opinion = _opinion(asked, part, scored)
+        critique = "\n".join(line for line in (opinion.critique, pictures.words) if line)
+        return replace(opinion, critique=critique, pictures=pictures)
 
-    def _scored(self, asked: _JudgeState, part: JudgePart, run: Trajectory) -> list[Any]:
+    def _scored(self, asked: _JudgeState, part: JudgePart, run: Trajectory) -> _Scored:
         """Waits for a request in progress with the same content."""
         key, in_progress = _key(asked.judge, part, run), self._in_progress
         with in_progress.lock:
@@ -119,7 +126,7 @@ class Judges:
             with in_progress.lock:
                 del in_progress.answers[key]
 
-    def _score(self, asked: _JudgeState, part: JudgePart, run: Trajectory) -> list[Any]:
+    def _score(self, asked: _JudgeState, part: JudgePart, run: Trajectory) -> _Scored:
         from workers.judge.attribution import attribute
         from workers.judge.rubric import Criterion, RubricJudge
         from workers.judge.rubric_first import RubricFirstJudge
@@ -135,16 +142,21 @@ class Judges:
             }  # fmt: skip
             try:
                 if judge.mode == Judge.Mode.STEPS:
-                    return list(step_judge_of(model, criteria, window=judge.window, **options).label(run))
+                    labels = step_judge_of(model, criteria, window=judge.window, **options)
+                    return list(labels.label(run)), _pictures_seen(labels, run)
                 kind = RubricFirstJudge if judge.approach == Judge.Approach.RUBRIC_FIRST else RubricJudge
-                scores = kind(model, criteria, **options).score(run)
+                rubric = kind(model, criteria, **options)
+                scores, seen = list(rubric.score(run)), _pictures_seen(rubric, run)
                 if not part.attribute:
-                    return list(scores)
-                return [*zip(scores, attribute(model, criteria, run, speakers=part.speakers), strict=True)]
+                    return scores, seen
+                shares = attribute(model, criteria, run, speakers=part.speakers)
+                return [*zip(scores, shares, strict=True)], seen
             finally:
                 if row.is_local and model.usage.calls:
                     usage = {name: getattr(model.usage, name) for name in _COUNTED}
                     record_local_usage(row, usage, SpendingPurpose.ENDPOINTS)
+        except InvalidRecord as error:  # a damaged picture: the caller's
+            raise Problem(f"The judge {judge.name} cannot be asked: {error.message}", status=422) from error
         except (RewardError, DomainError, Error) as error:
             raise judge_error(error, judge=judge.name, llm_connection=row.name) from error
         finally:
@@ -183,14 +195,26 @@ def _look_up(key: int | None, project: str, part: JudgePart) -> _JudgeState:
         connections.close_all()
 
 
+def _pictures_seen(judge: Any, run: Trajectory) -> PicturesSeen:
+    """judge: of `workers.judge`."""
+    from workers.prompts.pictures import list_pictures
+
+    return PicturesSeen(judge.count_pictures(run), len(list_pictures(run)))
+
+
 def _key(judge: Judge, part: JudgePart, run: Trajectory) -> bytes:
+    from workers.prompts.pictures import list_pictures
     from workers.prompts.trajectory_text import shown
 
     row = judge.llm_connection
     assert row is not None
     attributed = f"{sorted(part.speakers)}\0" if part.attribute else ""
     asked = f"{attributed}{judge.pk}\0{row.pk}\0{row.base_url}\0{row.model}\0{row.folder}\0{shown(run)}"
-    return hashlib.sha256(asked.encode(errors="surrogatepass")).digest()
+    key = hashlib.sha256(asked.encode(errors="surrogatepass"))
+    if row.reads_pictures:
+        for place in list_pictures(run):
+            key.update(f"\0{place.step}\0{place.source}".encode(errors="surrogatepass"))
+    return key.digest()
 
 
 def _opinion(asked: _JudgeState, part: JudgePart, scored: Sequence[Any]) -> Opinion:

@@ -26,10 +26,19 @@ class _ConnectionState:
     model: str
     folder: str
     answer_tokens: int
+    pictures: int
+    picture_pixels: int
 
     @classmethod
     def from_row(cls, row: LLMConnection) -> "_ConnectionState":
-        return cls(row.base_url, row.model, row.folder, row.answer_tokens)
+        return cls(
+            row.base_url,
+            row.model,
+            row.folder,
+            row.answer_tokens,
+            row.pictures_per_call,
+            row.picture_pixels,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +68,12 @@ class LanguageModels:
         from workers.llm.client import LLMClient
 
         state = _ConnectionState.from_row(row)
-        common: dict[str, Any] = {"answer_tokens": state.answer_tokens, "retries": 0}
+        common: dict[str, Any] = {
+            "answer_tokens": state.answer_tokens,
+            "retries": 0,
+            "pictures": state.pictures,
+            "picture_pixels": state.picture_pixels,
+        }
         if row.is_local:
             server = LLMServer(
                 **common, model=row.name, folder=str(folder_of(state.folder)), device=settings.REWARDS_DEVICE

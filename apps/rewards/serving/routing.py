@@ -131,7 +131,7 @@ class _Scoring:
     def choose(self, release: ReleaseInfo, active: Version, candidate: Version) -> list[int]:
         """In a parser thread: the places that the candidate answers. What is ranked together gets one version."""
         with self.request.item_error_scope():
-            self._load(with_pictures=active.sees_pictures or candidate.sees_pictures)
+            self._load(with_pictures=active.loads_pictures or candidate.loads_pictures)
         if release.share <= 0:
             return []
         keys = [comparison_key(self.request.tags, active.read(item)) for item in self.items]
@@ -161,7 +161,7 @@ class _Scoring:
         """In a parser thread."""
         request = self.request
         if not self.is_loaded:
-            self._load(with_pictures=version.sees_pictures)
+            self._load(with_pictures=version.loads_pictures)
         if request.with_critiques and not version.writes_critiques:
             raise RewardError(
                 "No component of this endpoint writes critiques; deploy a model of the objective `generative` or a "
