@@ -96,6 +96,8 @@ class ImportReader:
         format = self._detected(record.document)
         wrapped = self._wrapped(record, format)
         if format is None and wrapped is None:
+            format = self._found_within(record.document)
+        if format is None and wrapped is None:
             self._unknown.add(record)
             return
         format = format or self._of_source
@@ -137,6 +139,15 @@ class ImportReader:
             if self.format is None:
                 self.format, self.detected = found, True
         return self._of_source
+
+    def _found_within(self, document: Any) -> formats.Format | None:
+        """A format of last resort, which is that of the file from then on."""
+        found = formats.find_within(document)
+        if found is not None:
+            self._of_source = found
+            if self.format is None:
+                self.format, self.detected = found, True
+        return found
 
     def _wrapped(self, record: Record, format: formats.Format | None) -> list[Record] | None:
         """The records that a record holds under keys, where no format is known yet, or the file has such records; None

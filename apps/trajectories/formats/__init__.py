@@ -32,6 +32,7 @@ class Format:
     gather: of formats whose trajectories may lie in several documents: what takes them all in, then gives the records.
     patterns: of fields that are read into another form, and of those left out on purpose (field_coverage).
     places: where what is split off stands in the file, by the first key of its path.
+    last_resort: whether it is tried only for documents that neither a format reads nor `wrapped_records`.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Format:
     gather: Callable[[int], "Gatherer"] | None = None
     patterns: PathPatterns = field(default_factory=PathPatterns)
     places: dict[str, str] = field(default_factory=dict)
+    last_resort: bool = False
 
 
 class Gatherer(Protocol):
@@ -70,6 +72,7 @@ def _format(name: str, title: str, module: Any) -> Format:
             getattr(module, "READ", ()), getattr(module, "LEFT_OUT", None), getattr(module, "REPEATED", ())
         ),
         getattr(module, "PLACES", {}),
+        getattr(module, "LAST_RESORT", False),
     )
 
 
@@ -117,7 +120,12 @@ def by_mapping(fields: mapping.FieldMapping) -> Format:
 
 def find(document: Any) -> Format | None:
     """The format that a decoded document looks like, if it looks like one."""
-    return next((format for format in FORMATS.values() if format.sniff(document)), None)
+    return next((each for each in FORMATS.values() if not each.last_resort and each.sniff(document)), None)
+
+
+def find_within(document: Any) -> Format | None:
+    """Of a document that looks like no format, and holds no records of one: that of runs somewhere in it."""
+    return next((each for each in FORMATS.values() if each.last_resort and each.sniff(document)), None)
 
 
 def name_of_whole(document: Any) -> str | None:
@@ -128,7 +136,7 @@ def name_of_whole(document: Any) -> str | None:
 
 def detect(document: Any) -> Format:
     """The format a decoded document looks like. Raises InvalidRecord."""
-    found = find(document)
+    found = find(document) or find_within(document)
     if found is None:
         raise InvalidRecord(unknown_file.unrecognised([document], 1))
     return found

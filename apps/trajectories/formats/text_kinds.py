@@ -1,11 +1,12 @@
 """The kinds of text that are read although they are no JSON, in the order they are tried."""
 
-from apps.trajectories.formats import event_stream
+from apps.trajectories.formats import event_stream, yaml_text
 from apps.trajectories.formats.benchmarks import appworld
 from apps.trajectories.formats.chat import cassette
 from apps.trajectories.formats.coding_agents import aider, cursor, specstory
 from apps.trajectories.formats.computer_use import omniact, webarena_page
 from apps.trajectories.formats.frameworks import langgraph_stream
+from apps.trajectories.formats.general import react_text, transcript_text
 from apps.trajectories.formats.text_kind import TextKind
 
 TEXT_KINDS: tuple[TextKind, ...] = (
@@ -20,6 +21,9 @@ TEXT_KINDS: tuple[TextKind, ...] = (
     cassette.CASSETTE,
     langgraph_stream.STREAM,
     event_stream.STREAM,
+    react_text.RUN,
+    transcript_text.TRANSCRIPT,
+    yaml_text.DOCUMENT,
 )
 
 

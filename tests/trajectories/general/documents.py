@@ -185,4 +185,32 @@ DOCUMENTS: dict[str, Any] = {
             {"event": "messages/partial", "data": [{"type": "ai", "content": "Good day to you too.", "id": "a1"}]},
         ]
     },
+    "enclosed-runs": {
+        "study": "probes of the desk",
+        "question": "Which river flows through Ulm?",
+        "target_model": "small-7b",
+        "trials": [
+            {
+                "trial": number,
+                "solved": number == 2,
+                "path": [
+                    {
+                        "step_number": 1,
+                        "llm_response": f"I look for Ulm, trial {number}.",
+                        "action": "Search[Ulm]",
+                        "observation": "Ulm is a town on the Danube.",
+                    },
+                    {"step_number": 2, "llm_response": "It is the Danube.", "action": "Finish[Danube]"},
+                ],
+            }
+            for number in (1, 2)
+        ],
+    },
+    "turn-rows": {
+        "conversation_id": "c7",
+        "turn_index": 1,
+        "speaker": "support_bot",
+        "text": "Your order left our house on Monday.",
+        "sentiment": "neutral",
+    },
 }  # fmt: skip

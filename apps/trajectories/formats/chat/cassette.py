@@ -1,8 +1,7 @@
 """Cassettes of VCR: HTTP calls as test suites record them, as YAML or JSON: {"interactions": [{"request": {"body"},
 "response": {"body": {"string"}}}]}. Those of model APIs are read, one after another as `call-log` reads them.
 
-Bodies may be text, an object (`parsed_body`), or packed by gzip. Aliases of YAML, which can stand for far more than is
-written, are refused.
+Bodies may be text, an object (`parsed_body`), or packed by gzip.
 """
 
 import base64
@@ -11,11 +10,10 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
-
 from apps.trajectories.formats.chat import call_log
 from apps.trajectories.formats.placed import object_at, objects
 from apps.trajectories.formats.text_kind import TextKind
+from apps.trajectories.formats.yaml_text import read_yaml
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory
 from workers.schema.decode import require_object
@@ -30,8 +28,7 @@ LEFT_OUT |= {f"/{side}/headers": _HEADERS for side in ("request", "response")}
 PLACES = {"/request": "/interactions/*/request", "/response": "/interactions/*/response"}
 _NOT_KEPT = ("headers", "cookies", "body", "parsed_body", "content")
 _BEGIN = "interactions:"
-_DEEPEST, _MOST_BODY = 64, 64 * 2**20
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MOST_BODY = 64 * 2**20
 
 
 def sniff(document: Any) -> bool:
@@ -90,39 +87,9 @@ def _text(body: Any) -> Any:
     return body.decode("utf-8", "replace")
 
 
-def _read_text(lines: list[str]) -> Any:
-    text = "".join(lines)
-    depth = 0
-    try:
-        for event in yaml.parse(text, Loader=_LOADER):
-            if isinstance(event, yaml.AliasEvent):
-                raise InvalidRecord("the cassette has an alias of YAML, which is not read; write it out.")
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEEPEST:
-                raise InvalidRecord("nested too deeply to be read.")
-        document = _LOADER(text).get_single_data()  # of a safe loader, as `yaml.safe_load` does
-    except (yaml.YAMLError, ValueError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise InvalidRecord(f"not valid YAML: {said}.") from None
-    return _without_bytes(document)
-
-
-def _without_bytes(value: Any) -> Any:
-    """As JSON has it: bytes as base64, dates as text."""
-    if isinstance(value, bytes):
-        return (
-            base64.b64encode(value).decode() if value[:2] == b"\x1f\x8b" else value.decode("utf-8", "replace")
-        )
-    if isinstance(value, dict):
-        return {str(key): _without_bytes(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_bytes(item) for item in value]
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
-
-
 CASSETTE = TextKind(
     "a cassette of recorded calls",
     lambda head: head.startswith(_BEGIN),
     lambda line: line.startswith(_BEGIN),
-    _read_text,
+    lambda lines: read_yaml("".join(lines), "cassette"),
 )

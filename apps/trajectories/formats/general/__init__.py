@@ -2,11 +2,13 @@
 
 from apps.trajectories.formats.general import (
     action_steps,
+    enclosed_runs,
     prompt_answer,
     react_text,
     recorded_turns,
     search_samples,
     turn_lists,
+    turn_rows,
 )
 
 FORMATS = (
@@ -14,6 +16,8 @@ FORMATS = (
     ("action-steps", "steps of an action and what was observed (InterCode, ScienceWorld)", action_steps),
     ("react-text", "a run of ReAct as one text (FireAct, KnowAgent)", react_text),
     ("recorded-turns", "a prompt and the recorded turns of a model (DeerFlow)", recorded_turns),
+    ("turn-rows", "conversations with a turn a record", turn_rows),
     ("prompt-answer", "a prompt and an answer under other names", prompt_answer),
     ("turns", "conversations under other names (Taskmaster, ParlAI, SGD)", turn_lists),
+    ("enclosed-runs", "runs anywhere in a document (lists of messages, turns or steps)", enclosed_runs),
 )

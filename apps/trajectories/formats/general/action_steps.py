@@ -34,15 +34,49 @@ _LISTS = (
         "turn_history",
         "episode",
     ),
-    *("interactions", "rollout"),
+    *("interactions", "rollout", "decisions", "trajectories", "action_history", "tool_calls", "step_history"),
 )
-_ACTIONS = ("action", "act", "command", "tool_call")
-_OBSERVATIONS = ("observation", "obs", "tool_output", "tool_result", "observations")
-_THOUGHTS = ("thought", "thoughts", "think", "reasoning", "rationale")
+_ACTIONS = ("action", "act", "command", "tool_call", "action_str", "function_call", "actions")
+_OBSERVATIONS = (
+    *(
+        "observation",
+        "obs",
+        "tool_output",
+        "tool_result",
+        "observations",
+        "result",
+        "output",
+        "tool_response",
+    ),
+    *("execution_result", "env_response", "observation_text", "action_result"),
+)
+_THOUGHTS = (
+    *(
+        "thought",
+        "thoughts",
+        "think",
+        "reasoning",
+        "rationale",
+        "llm_response",
+        "model_response",
+        "llm_output",
+    ),
+    *("raw_response", "model_output", "reason", "analysis", "reflection"),
+)
+_RUNS = (
+    "trajectory",
+    "traj",
+    "rollout",
+    "episode",
+    "decisions",
+    "action_history",
+    "step_history",
+    "trajectories",
+)
+_LOOKED = 8  # steps of a list by which it is recognised
 _TASKS = (*PROMPTS, "task", "objective", "intent", "env_description")
 _CALLED = ("name", "tool", "function", "tool_name", "action_type", "action_name", "type")
 _GIVEN = ("arguments", "args", "input", "parameters", "kwargs", "tool_input", "action_input", "tool_args")
-_STEP = (*_ACTIONS, *_OBSERVATIONS, *_THOUGHTS, "reward")
 READ = (
     *("/reward", "/success", "/id", "/task_id"),
     *(f"/{name}/*/reward" for name in _LISTS),
@@ -52,20 +86,54 @@ READ = (
 
 
 def sniff(document: Any) -> bool:
-    return isinstance(document, dict) and bool(_steps_name(document)) and bool(first_name(document, _TASKS))
+    if not isinstance(document, dict) or not (name := _steps_name(document)):
+        return False
+    return name in _RUNS or bool(
+        first_name(document, _TASKS) or stated_task_id(document) or model_name(document)
+    )
+
+
+def is_run(value: Any) -> bool:
+    """Whether a list is of steps of an action and what was observed."""
+    return _is_steps(value)
 
 
 def _steps_name(row: dict[str, Any]) -> str:
-    return next((name for name in _LISTS if _is_steps(row.get(name)) or _is_columns(row.get(name))), "")
-
-
-def _is_steps(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(step, dict) for step in value)
-        and all(_key(step, _ACTIONS) and _key(step, _OBSERVATIONS) for step in value[:1])
+    return next(
+        (name for name in _LISTS if _is_steps(row.get(name), name in _RUNS) or _is_columns(row.get(name))), ""
     )
+
+
+def _is_steps(value: Any, is_named: bool = False) -> bool:
+    """is_named: whether the name of the list says that it is a run, so that steps may lack what was observed."""
+    if not isinstance(value, list) or not value or not all(isinstance(step, dict) for step in value):
+        return False
+    steps = [_with_action(step) for step in value[:_LOOKED]]
+    if not _key(steps[0], (*_ACTIONS, *_OBSERVATIONS, *_THOUGHTS)):
+        return False
+    if any(_key(step, _ACTIONS) and _key(step, _OBSERVATIONS) for step in steps):
+        return True
+    return is_named and all(_key(step, _ACTIONS) and _key(step, _THOUGHTS) for step in steps)
+
+
+def _with_action(step: dict[str, Any]) -> dict[str, Any]:
+    """A step that is a call itself, as {"tool_name", "arguments", "result"}: with the call as its action."""
+    if _key(step, _ACTIONS) or not (given := next((key for key in _GIVEN if _is_given(step.get(key))), "")):
+        return step
+    name = next((key for key in _CALLED[:-1] if isinstance(step.get(key), str) and step[key]), "")
+    if not name or "role" in step:
+        return step
+    found: dict[str, Any] = {}
+    for key, value in step.items():
+        if key == name:
+            found["action"] = {"name": value, "arguments": step[given]}
+        elif key != given:
+            found[key] = value
+    return found
+
+
+def _is_given(value: Any) -> bool:
+    return isinstance(value, dict | str)
 
 
 def _is_columns(value: Any) -> bool:
@@ -81,7 +149,10 @@ def _are_texts(value: Any) -> bool:
 
 
 def _key(step: dict[str, Any], names: tuple[str, ...]) -> str:
-    return next((name for name in names if isinstance(step.get(name), str | dict) and step[name] != {}), "")
+    kinds = str | dict | list if names is _OBSERVATIONS else str | dict
+    return next(
+        (name for name in names if isinstance(step.get(name), kinds) and step[name] not in ({}, [])), ""
+    )
 
 
 @storable
@@ -92,7 +163,7 @@ def read(document: Any) -> Trajectory:
         raise InvalidRecord("has no steps of an action and an observation.")
     asked = first_name(row, _TASKS)
     instruction = row[asked] if asked else ""
-    rows = _rows_of(row[name]) if isinstance(row[name], dict) else row[name]
+    rows = _rows_of(row[name]) if isinstance(row[name], dict) else list(map(_with_action, row[name]))
     steps = [Step(source="user", message=(Part(text=instruction),))] if instruction else []
     for index, step in enumerate(rows):
         _add(steps, step, index, f"/{name}/{index}")

@@ -18,6 +18,7 @@ from apps.trajectories.formats.data_rows.row_trajectories import (
     row_trajectory,
 )
 from apps.trajectories.formats.data_rows.trainer_rows import Messages
+from apps.trajectories.formats.general import enclosed_runs
 from apps.trajectories.formats.general.row_names import (
     REFERENCES,
     asked_messages,
@@ -25,6 +26,7 @@ from apps.trajectories.formats.general.row_names import (
     has_readable_history,
     prompt_name,
 )
+from apps.trajectories.formats.general.speaker_names import is_model_name
 from apps.trajectories.formats.stated import SUCCESS_KEYS, stated_success
 from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory, clean
@@ -56,8 +58,46 @@ _BY_AGENT = ("result",)  # answers, where an agent is named
 # What stands next to the `answer` of a system that is evaluated (Ragas, Prompt flow).
 _EVALUATED = ("ground_truth", "ground_truths", "contexts", "retrieved_contexts", "documents")
 _AGENTS = ("agent_name", "agent")
-_ALONE = ("model_output", "model_response", "model_answer")  # answers, also to prompts that only have an id
-_IDS = ("session_id", "question_id", "prompt_id", "task_id", "uid")
+_MADE = frozenset(
+    ("response", "answer", "output", "reply", "completion", "generation", "prediction", "answers")
+)
+_BY = frozenset(
+    ("model", "agent", "llm", "bot", "assistant", "ai", "chatbot", "generated", "predicted", "final", "raw")
+)
+_ALONE = (  # answers, also to prompts that only have an id
+    *(
+        "model_output",
+        "model_response",
+        "model_answer",
+        "completion",
+        "generation",
+        "generated_text",
+        "llm_output",
+    ),
+    *("llm_response", "raw_response", "raw_output", "final_response", "model_prediction", "generated_answer"),
+    *(
+        "predicted_answer",
+        "agent_response",
+        "answer_text",
+        "full_response",
+        "generated_response",
+        "llm_answer",
+    ),
+)
+_IDS = (
+    *(
+        "session_id",
+        "question_id",
+        "prompt_id",
+        "task_id",
+        "uid",
+        "problem_id",
+        "instance_id",
+        "example_id",
+        "qid",
+    ),
+    *("sample_id", "item_id", "conversation_id", "dialogue_id", "doc_id", "idx"),
+)
 _MODELS = (*_AGENTS, "response_model_name", "response_source", "model_test", "model_id", "generator")
 _ATTEMPTS, _FEEDBACK, _REFLECTIONS = "implementations", "test_feedback", "reflections"
 _OTHERS = {
@@ -74,7 +114,9 @@ def sniff(document: Any) -> bool:
     if _OTHERS & row.keys() or has_samples(row) or not has_readable_history(row):
         return False
     asked, answer = _prompt(row), answer_name(row)
-    return bool(answer) and answer != asked and bool(asked or (answer in _ALONE and _id_name(row)))
+    if answer not in _ANSWERS and enclosed_runs.sniff(row):  # of which the answer is only the end
+        return False
+    return bool(answer) and answer != asked and bool(asked or (_is_answer_name(answer) and _id_name(row)))
 
 
 def named_plainly(row: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +143,9 @@ def _id_name(row: dict[str, Any]) -> str:
 
 def answer_name(row: dict[str, Any]) -> str:
     """The column of what the model answered; empty where there is none."""
-    found = first_name(row, _ANSWERS)
+    found = first_name(row, _ANSWERS) or next(
+        (key for key in row if _is_answer_name(key) and _is_text(row[key])), ""
+    )
     if not found and _has_outcome(row):
         found = first_name(row, _TESTED)
     if not found and any(row.get(key) for key in _EVALUATED):
@@ -111,6 +155,18 @@ def answer_name(row: dict[str, Any]) -> str:
     if not found and isinstance(row.get("plan"), list) and row["plan"]:
         found = "plan"
     return found
+
+
+def _is_answer_name(key: str) -> bool:
+    """Whether a name says that a model answered: `agent_response`, `final_answer`, `gpt_4_output`."""
+    words = key.lower().replace("-", "_").split("_")
+    return (
+        words[-1] in _MADE and len(words) > 1 and (not _BY.isdisjoint(words) or is_model_name(words[0]))
+    ) or (key in _ALONE)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _has_outcome(row: dict[str, Any]) -> bool:
@@ -124,7 +180,7 @@ def _has_outcome(row: dict[str, Any]) -> bool:
 def read(document: Any) -> Trajectory:
     row, _ = clean(named_plainly(require_object(document)))
     answer, name = answer_name(row), _prompt(row)
-    if not answer or not (name or answer in _ALONE):
+    if not answer or not (name or _is_answer_name(answer)):
         missing = "prompt" if answer else "answer of a model"
         raise InvalidRecord(f"the row has no {missing}; leave it out.")
     asked, columns = asked_messages(row, name)

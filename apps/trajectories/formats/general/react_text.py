@@ -1,5 +1,5 @@
 """A run of ReAct that is one text: examples and a question, then `Thought 1: ... Action 1: ... Observation 1: ...`, in
-`traj`, `trajectory`, `prompt` and other columns, as FireAct, KnowAgent and Reflexion log it.
+`traj`, `trajectory`, `prompt` and other columns, as FireAct, KnowAgent and Reflexion log it, or is a file.
 
 The run is what follows the last first thought; all before it is what was asked, examples included. What follows
 `Observation:` is the environment's. Rows with an answer of a model next to the text are of `prompt-answer`.
@@ -15,6 +15,7 @@ from apps.trajectories.formats.general.prompt_answer import answer_name
 from apps.trajectories.formats.general.row_names import REFERENCES, first_name
 from apps.trajectories.formats.placed import storable
 from apps.trajectories.formats.stated import model_name, run_facts, stated_success, stated_task_id
+from apps.trajectories.formats.text_kind import TextKind
 from workers.errors import InvalidRecord
 from workers.schema import ObservationResult, Part, Step, Task, Trajectory, clean
 from workers.schema.decode import finite, require_object
@@ -136,3 +137,10 @@ def _add(steps: list[Step], section: _Section) -> None:
         steps[-1] = replace(last, message=(Part(text=section.text),), extra=kept)
     else:
         steps[-1] = replace(last, extra=kept | {"path": section.text})
+
+
+def _begins(head: str) -> bool:
+    return not head.lstrip().startswith(("{", "[", "<")) and _is_run(head)
+
+
+RUN = TextKind("a run of ReAct", _begins, lambda line: False, lambda lines: {"text": "".join(lines)})

@@ -19,6 +19,16 @@ PROMPTS = (
         "problem_statement",
         "task_description",
     ),
+    *(
+        "user_question",
+        "question_text",
+        "task_prompt",
+        "input_text",
+        "query_text",
+        "prompt_text",
+        "user_text",
+    ),
+    *("instructions", "full_prompt", "input_prompt", "original_prompt", "question_content", "final_prompt"),
     *("taskDescription", "inputs", "user", "human", "post", "main_input"),
 )
 SYSTEMS = ("system", "system_prompt", "system_message", "system_instruction")

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 from apps.trajectories.formats.data_rows.row_trajectories import OUTCOME_READ, row_id, row_trajectory
 from apps.trajectories.formats.data_rows.trainer_rows import Messages
 from apps.trajectories.formats.general.row_names import SYSTEMS, first_name
+from apps.trajectories.formats.general.speaker_names import speaker_role
+from apps.trajectories.formats.general.transcript_text import conversation
 from workers.errors import InvalidRecord
-from workers.schema import Task, Trajectory, clean
+from workers.schema import Step, Task, Trajectory, clean, from_messages
 from workers.schema.decode import require_object
 from workers.schema.message_shapes import ROLES, is_of_framework
 
@@ -31,8 +33,30 @@ _SPEAKERS = [
     "agent",
     "speaker_role",
     "participant",
+    "speaker_name",
+    "user_type",
+    "author_role",
+    "send_from",
+    "sender_name",
+    "from_agent",
+    "role_name",
+    "agent_name",
+    "agent_id",
+    "model",
+    "model_name",
 ]  # keys, the surest first
-_TEXTS = ["content", "text", "utterance", "value", "message", "body", "sentence", "msg"]
+_TEXTS = [
+    "content",
+    "text",
+    "utterance",
+    "value",
+    "message",
+    "body",
+    "sentence",
+    "msg",
+    "response",
+    "transcript",
+]
 _PAIRS = (  # keys of turns of the user and the agent in one object, in lists of a usual name
     ("user", "assistant"), ("human", "assistant"), ("human", "ai"), ("human", "gpt"), ("user", "bot"),
     ("user", "agent"), ("user", "system"), ("query", "response"), ("question", "answer"), ("prompt", "response"),
@@ -57,40 +81,34 @@ _NAMES = (
         "log",
         "chat",
     ),
-    *("chat_log", "chat_logs", "chat_history", "messages", "history"),
+    *("chat_log", "chat_logs", "chat_history", "messages", "history", "transcript", "full_conversation"),
+    *("conversation_history", "dialogue_history", "exchanges", "full_transcript", "chat_transcript"),
+    *("conversation_text", "interaction", "thread", "rounds", "qa_pairs"),
 )
-_PEOPLE = frozenset(
-    (
-        *(
-            "customer",
-            "client",
-            "worker",
-            "human_evaluator",
-            "usr",
-            "seeker",
-            "prompter",
-            "visitor",
-            "caller",
-        ),
-        *("person", "human", "user", "human_user", "questioner", "apprentice", "patient"),
-    )
-)
-_AGENTS = frozenset(
-    (
-        *("chatbot", "wizard", "operator", "recommender", "assistant", "agent", "bot", "model", "llm"),
-        "virtual_assistant",
-    )
-)
-_SYSTEMS, _ACTIONS = ("context", "persona", "instructions"), ("action",)
-_IDS = ("conversation_id", "dialogue_id", "dialog_id", "session_id", "id", "thread_id", "chat_id")
+_UNSURE = (
+    "id",
+    "turn",
+    "name",
+    "who",
+    "model",
+    "model_name",
+    "author",
+    "agent_id",
+)  # of records of other things
+# Keys of a turn under which an agent is named.
+_OF_AGENTS = ("agent", "agent_name", "agent_id", "model", "model_name")
+_IDS = ("convo_id", "conversation_id", "dialogue_id", "dialog_id", "session_id", "id", "thread_id", "chat_id")
 READ = (*OUTCOME_READ, *(f"/{name}" for name in _IDS))
 _OTHERS = {"chosen", "rejected", "spans", "openapi", "nbformat", "question_id"}
 
 
 class _Turn(NamedTuple):
+    """is_agent: whether the key of the speaker says that it is one."""
+
     speaker: str
     text: str
     rest: dict[str, Any]
+    is_agent: bool = False
 
 
 def sniff(document: Any) -> bool:
@@ -98,6 +116,12 @@ def sniff(document: Any) -> bool:
         return False
     name = _turns_name(document)
     return bool(name) and _roles(_turns(document[name], is_usual=True)) is not None
+
+
+def is_conversation(value: Any) -> bool:
+    """Whether a list is of turns of speakers, of whom one is known as the agent."""
+    turns = _turns(value)
+    return bool(turns) and _roles(turns) is not None
 
 
 def _turns_name(row: dict[str, Any]) -> str:
@@ -111,6 +135,8 @@ def _turns_name(row: dict[str, Any]) -> str:
 
 def _turns(value: Any, *, is_usual: bool = False) -> list[_Turn]:
     """Empty for what is no list of turns. is_usual: whether its name says that it is one."""
+    if isinstance(value, str) and is_usual:
+        return _spoken(value)
     if isinstance(value, dict) and is_usual:
         value = [value]
     if not isinstance(value, list) or not value:
@@ -128,20 +154,34 @@ def _turns(value: Any, *, is_usual: bool = False) -> list[_Turn]:
     return found
 
 
+def _spoken(text: str) -> list[_Turn]:
+    """Of a conversation that is one text."""
+    before, turns = conversation(text) or ("", [])
+    found = [_Turn(turn.speaker, turn.text, {}) for turn in turns]
+    return [_Turn("system", before, {}), *found] if before and found else found
+
+
 def _is_spoken_text(value: Any) -> bool:
     """Whether it is a speaker with a text."""
     return (
         isinstance(value, list)
         and len(value) == 2
         and all(isinstance(each, str) for each in value)
-        and bool(_role(value[0]))
+        and bool(speaker_role(value[0]))
     )
+
+
+def turn_keys(value: dict[str, Any], *, sure: bool = False) -> tuple[str, str]:
+    """The keys of who speaks, and of the text; empty for none. sure: of names that mean nothing else."""
+    names = [name for name in _SPEAKERS if name not in _UNSURE] if sure else _SPEAKERS
+    speaker = next((key for key in names if isinstance(value.get(key), str) and value[key]), "")
+    return speaker, next((key for key in _TEXTS if isinstance(value.get(key), str) and key != speaker), "")
 
 
 def _turn(value: Any, is_usual: bool) -> list[_Turn]:
     if not isinstance(value, dict) or is_of_framework(value):
         return []
-    speaker = next((key for key in _SPEAKERS if isinstance(value.get(key), str) and value[key]), "")
+    speaker, text = turn_keys(value)
     for key in ("message", "output", "data"):
         inner = value.get(key)
         if isinstance(inner, dict):
@@ -149,10 +189,9 @@ def _turn(value: Any, is_usual: bool) -> list[_Turn]:
             if found := _turn(given | inner, is_usual):
                 rest = {name: item for name, item in value.items() if name not in (key, speaker)}
                 return [found[0]._replace(rest=found[0].rest | rest), *found[1:]]
-    text = next((key for key in _TEXTS if isinstance(value.get(key), str) and key != speaker), "")
     if text and speaker:
         rest = {key: item for key, item in value.items() if key not in (text, speaker)}
-        return [_Turn(value[speaker], value[text], rest)]
+        return [_Turn(value[speaker], value[text], rest, speaker in _OF_AGENTS)]
     return _pair(value) if is_usual else []
 
 
@@ -176,7 +215,8 @@ def _roles(turns: list[_Turn]) -> dict[str, str] | None:
     sides = next((pair for pair in _SIDES if {name.strip().lower() for name in speakers} == set(pair)), None)
     if sides is not None:
         return {name: "user" if name.strip().lower() == sides[0] else "assistant" for name in speakers}
-    found = {name: role for name in speakers if (role := _role(name))}
+    found = {name: role for name in speakers if (role := speaker_role(name))}
+    found |= {turn.speaker: "assistant" for turn in turns if turn.is_agent and turn.speaker not in found}
     others = [name for name in speakers if name not in found]
     has_agent, has_person = ("assistant" in found.values(), "user" in found.values())
     if len(others) == 1 and has_person and not has_agent:
@@ -192,15 +232,6 @@ def _roles(turns: list[_Turn]) -> dict[str, str] | None:
             return None
         found[systems[0]] = "assistant"
     return found if "assistant" in found.values() else None
-
-
-def _role(name: str) -> str:
-    known = name.strip().lower()
-    if known in _SYSTEMS or known in _ACTIONS:
-        return "system" if known in _SYSTEMS else "tool"
-    if known in _PEOPLE:
-        return "user"
-    return "assistant" if known in _AGENTS else ROLES.get(known, "")
 
 
 def read(document: Any) -> Trajectory:
@@ -224,6 +255,13 @@ def read(document: Any) -> Trajectory:
         task=Task(id=""),
         id=row_id(row.get(identity)),
     )
+
+
+def read_turns(rows: list[dict[str, Any]]) -> tuple[Step, ...]:
+    """The steps of turns of which one is known as the agent's."""
+    turns = _turns(rows)
+    roles = _roles(turns) or {}
+    return from_messages([_message(turn, roles) for turn in turns])
 
 
 def _message(turn: _Turn, roles: dict[str, str]) -> dict[str, Any]:
