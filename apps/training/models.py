@@ -8,7 +8,7 @@ from apps.accounts.project_numbers import ProjectNumberField
 from apps.core.jobs.job_queue import Job
 from apps.datasets.models import DatasetVersion
 from apps.training.report_measures import Measure, measures
-from workers.schema.parents import image_encoder_of
+from workers.schema.parents import sees_pictures
 
 LOCAL = "local"  # the launcher of runs that train on the worker's machine
 ON_WORKERS, ON_CLUSTERS = models.Q(launcher=LOCAL), ~models.Q(launcher=LOCAL)
@@ -128,7 +128,7 @@ class RewardModel(models.Model):
 
     @property
     def sees_pictures(self) -> bool:
-        return bool(image_encoder_of(self.manifest, name=str(self)))
+        return sees_pictures(self.manifest)
 
 
 class ModelExport(Job):

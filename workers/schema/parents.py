@@ -12,7 +12,12 @@ NOT_PARENTS = (
     "gated-decoder",
     "implicit-process",
 )  # kinds of models whose weights no training uses
-DECODER_KINDS = ("decoder", "process-decoder")  # that a recipe with the backbone 'decoder' goes on from
+VISION_DECODER = "vision-decoder"
+DECODER_KINDS = (
+    "decoder",
+    "process-decoder",
+    VISION_DECODER,
+)  # that a recipe with the backbone 'decoder' goes on from
 _SHAPE = ("width", "layers", "attention_heads", "grounding", "ensemble")
 
 
@@ -52,6 +57,12 @@ def image_encoder_of(manifest: Mapping[str, Any], *, name: str) -> str:
     that is among its files."""
     found = str(_object(manifest, "backbone").get("image_encoder") or "")
     return name if found == "own" else "embedded" if found else ""
+
+
+def sees_pictures(manifest: Mapping[str, Any]) -> bool:
+    """Whether the model reads the pictures of a trajectory."""
+    part = _object(manifest, "backbone")
+    return part.get("kind") == VISION_DECODER or bool(part.get("image_encoder"))
 
 
 def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:

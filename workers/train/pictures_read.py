@@ -2,22 +2,26 @@
 
 from collections.abc import Iterable
 
+from workers.models.kinds import recipe_kind
 from workers.schema import FeedbackRecord
+from workers.schema.parents import VISION_DECODER
+from workers.schema.recipe import Recipe
 from workers.schema.records import record_trajectories
 from workers.text.pictures import count_pictures
 from workers.train.events import Report
 
 
 def report_pictures(
-    records: Iterable[FeedbackRecord], *, image_encoder: str, events: Report
+    records: Iterable[FeedbackRecord], recipe: Recipe, *, events: Report
 ) -> dict[str, int] | None:
     """{"count", "read"} of the distinct trajectories; None without pictures. An event names those that are not read."""
     distinct = {each.content_hash: each for record in records for each in record_trajectories(record)}
     count, at_hand = count_pictures(distinct.values())
     if not count:
         return None
-    if not image_encoder:
+    is_read = bool(recipe.image_encoder) or recipe_kind(recipe) == VISION_DECODER
+    if not is_read:
         events(message=f"{count:,} pictures are not read, since `image_encoder` names nothing")
     elif at_hand < count:
         events(message=f"{count - at_hand:,} of {count:,} pictures are not in the data, and are not read")
-    return {"count": count, "read": at_hand if image_encoder else 0}
+    return {"count": count, "read": at_hand if is_read else 0}

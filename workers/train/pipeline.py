@@ -180,7 +180,7 @@ class TrainingPipeline:
     def run(self) -> dict[str, Any]:
         splits: Splits = {split: self._split(split) for split in SPLITS}
         records = list(chain(*splits.values()))
-        pictures = report_pictures(records, image_encoder=self.recipe.image_encoder, events=self.events)
+        pictures = report_pictures(records, self.recipe, events=self.events)
         if self.config.parent:
             self.events(message=f"starts with the weights of {self.config.parent['name']}")
         training, generated = self._training_examples(splits)

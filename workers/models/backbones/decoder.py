@@ -57,6 +57,11 @@ class Decoder(Backbone):
         self.merged_adapter: LowRankAdapter | None = None
         self._last = LastLayer(self.blocks()[-1])
 
+    @property
+    def adapter_options(self) -> dict[str, Any]:
+        """More of peft's LoraConfig."""
+        return {}
+
     def adapt(self, rank: int, alpha: float) -> None:
         """Low-rank adapters on every linear map (Hu et al. 2021); everything else is frozen."""
         from peft import LoraConfig, get_peft_model
@@ -67,6 +72,7 @@ class Decoder(Backbone):
             target_modules="all-linear",
             lora_dropout=0.0,
             bias="none",
+            **self.adapter_options,
         )
         self._adapters = [get_peft_model(self.base, config)]
 

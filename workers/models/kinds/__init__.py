@@ -25,6 +25,7 @@ KINDS = (
     "gated-decoder",
     "process-decoder",
     "implicit-process",
+    "vision-decoder",
 )
 
 
@@ -48,6 +49,15 @@ def recipe_kind(recipe: Recipe) -> str:
         return recipe.backbone
     path = Path(recipe.decoder) / "touchstone.json"
     if not path.is_file():
-        return recipe.backbone
+        return "vision-decoder" if _sees(Path(recipe.decoder)) else recipe.backbone
     kind = json.loads(path.read_text(encoding="utf-8")).get("backbone", {}).get("kind")
     return kind if kind in DECODER_KINDS else recipe.backbone
+
+
+def _sees(folder: Path) -> bool:
+    """Whether it is a vision-language model with its image processor. Without one, only its text can be read."""
+    path = folder / "config.json"
+    has_images = (folder / "preprocessor_config.json").is_file() or (
+        folder / "processor_config.json"
+    ).is_file()
+    return has_images and path.is_file() and "vision_config" in json.loads(path.read_text(encoding="utf-8"))
