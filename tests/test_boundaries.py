@@ -34,6 +34,7 @@ ORDER = (
     "semantic_search",
     "bulk",
     "questions",
+    "proposals",
     "subgoals",
     "task_difficulty",
     "hindsight",

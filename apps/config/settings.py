@@ -99,6 +99,7 @@ INSTALLED_APPS = [
     "apps.semantic_search",
     "apps.bulk",
     "apps.questions",
+    "apps.proposals",
     "apps.subgoals",
     "apps.task_difficulty",
     "apps.hindsight",

@@ -1,7 +1,7 @@
 """Hindsight tasks over the JSON API."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from ninja import Field, Router, Schema, Status
 
@@ -9,13 +9,15 @@ from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
 from apps.core.http.api import DEFAULT_LIMIT, paginate
-from apps.core.http.api_schemas import Cursor, JobProgress, JobStateName, JsonObject, Limit, StrictBody
+from apps.core.http.api_schemas import Cursor, JsonObject, Limit, StrictBody
 from apps.core.http.api_scopes import needs
 from apps.core.jobs.job_queue import request_cancel
 from apps.hindsight import selectors, services
+from apps.hindsight.kind import DEFAULT_TRAJECTORIES, HINDSIGHT, MAX_TRAJECTORIES, HindsightOptions
 from apps.hindsight.models import HindsightProposal, HindsightTask
-from apps.hindsight.services import DEFAULT_TRAJECTORIES, MAX_TRAJECTORIES, HindsightOptions
 from apps.llm.selectors import get_llm_connection
+from apps.proposals.api_parts import ProposalJobOut, ProposedStateName, proposal_job_out
+from apps.proposals.services import get_job
 from workers.hindsight.relabelled import LONGEST_TASK
 
 router = Router()
@@ -23,7 +25,6 @@ _ADMIN = needs(Scope.ADMIN)
 _DECISION = needs(Scope.ADMIN, person=True)
 _TASK = "/projects/{slug}/hindsight-tasks/{int:pk}"
 _JOB = "/projects/{slug}/hindsight-proposals/{int:pk}"
-HindsightStateName = Literal["proposed", "accepted", "rejected"]
 
 
 class HindsightTaskIn(StrictBody):
@@ -37,7 +38,7 @@ class HindsightTaskOut(Schema):
     task: str = Field(description="what the trajectory did, as a task")
     evidence: list[int] = Field(description="steps that the language model names for it")
     accepted: str = Field(description="the text that is used: accepted last, and not rejected; else empty")
-    state: HindsightStateName
+    state: ProposedStateName
     changed: datetime
     decided: datetime | None = Field(description="when a person accepted or rejected it")
 
@@ -53,19 +54,12 @@ class HindsightProposalIn(StrictBody):
     most: int = Field(DEFAULT_TRAJECTORIES, ge=1, le=MAX_TRAJECTORIES, description="trajectories, the newest")
 
 
-class HindsightProposalOut(Schema):
-    id: int
-    number: int = Field(description="within the project")
+class HindsightProposalOut(ProposalJobOut):
     options: JsonObject = Field(description="what it was started with: filter, most")
     trajectories: int
-    state: JobStateName
-    progress: JobProgress
-    error: str
     result: JsonObject = Field(
         description="usage, prompts; problems: why a trajectory got no text, by its id"
     )
-    created: datetime
-    finished: datetime | None
 
 
 @router.get(
@@ -77,7 +71,7 @@ class HindsightProposalOut(Schema):
 def list_hindsight_tasks(
     request: KeyRequest,
     slug: str,
-    state: HindsightStateName | None = None,
+    state: ProposedStateName | None = None,
     cursor: Cursor = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> dict[str, Any]:
@@ -154,7 +148,7 @@ def propose_hindsight_tasks(request: KeyRequest, slug: str, body: HindsightPropo
         options=HindsightOptions(**body.dict(exclude={"llm_connection"})),
         by=request.auth,
     )
-    return Status(201, hindsight_proposal_out(proposal))
+    return Status(201, proposal_job_out(proposal))
 
 
 @router.get(
@@ -165,7 +159,7 @@ def propose_hindsight_tasks(request: KeyRequest, slug: str, body: HindsightPropo
     openapi_extra=_ADMIN,
 )
 def read_hindsight_proposal(request: KeyRequest, slug: str, pk: int) -> dict[str, Any]:
-    return hindsight_proposal_out(_proposal(request, slug, pk))
+    return proposal_job_out(_proposal(request, slug, pk))
 
 
 @router.post(
@@ -179,7 +173,7 @@ def cancel_hindsight_proposal(request: KeyRequest, slug: str, pk: int) -> dict[s
     """Texts that were proposed so far stay."""
     proposal = _proposal(request, slug, pk)
     request_cancel(proposal)
-    return hindsight_proposal_out(proposal)
+    return proposal_job_out(proposal)
 
 
 def hindsight_task_out(own: HindsightTask) -> dict[str, Any]:
@@ -196,24 +190,9 @@ def hindsight_task_out(own: HindsightTask) -> dict[str, Any]:
     }
 
 
-def hindsight_proposal_out(proposal: HindsightProposal) -> dict[str, Any]:
-    return {
-        "id": proposal.pk,
-        "number": proposal.number,
-        "options": proposal.options,
-        "trajectories": len(proposal.trajectories),
-        "state": proposal.state,
-        "progress": proposal.progress,
-        "error": proposal.error,
-        "result": proposal.result,
-        "created": proposal.created_at,
-        "finished": proposal.finished_at,
-    }
-
-
 def _own(request: KeyRequest, slug: str, pk: int) -> HindsightTask:
     return selectors.get_hindsight_task(project_of_key(request.auth, slug, Scope.ADMIN), pk)
 
 
 def _proposal(request: KeyRequest, slug: str, pk: int) -> HindsightProposal:
-    return selectors.get_hindsight_proposal(project_of_key(request.auth, slug, Scope.ADMIN), pk)
+    return get_job(HINDSIGHT, project_of_key(request.auth, slug, Scope.ADMIN), pk)

@@ -4,7 +4,7 @@ from django.db.models import QuerySet
 
 from apps.accounts.models import Project
 from apps.core.errors import NotFound
-from apps.hindsight.models import HindsightProposal, HindsightTask
+from apps.hindsight.models import HindsightTask
 from apps.trajectories.models import Trajectory
 
 
@@ -20,15 +20,6 @@ def get_hindsight_task(project: Project, pk: int) -> HindsightTask:
     found = list_hindsight_tasks(project).filter(pk=pk).first()
     if found is None:
         raise NotFound(f"There is no hindsight task {pk} in this project.")
-    return found
-
-
-def get_hindsight_proposal(project: Project, pk: int) -> HindsightProposal:
-    """Raises NotFound."""
-    rows = HindsightProposal.objects.filter(project=project).select_related("project", "llm_connection")
-    found = rows.filter(pk=pk).first()
-    if found is None:
-        raise NotFound(f"There is no proposal of hindsight tasks {pk} in this project.")
     return found
 
 

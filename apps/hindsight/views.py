@@ -8,15 +8,16 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
-from apps.core.forms import add_domain_error
-from apps.core.http.job_pages import job_fragment
+from apps.core.http.job_pages import job_state_fragment
 from apps.core.jobs import job_queue
 from apps.hindsight import services
 from apps.hindsight.forms import HindsightProposalForm
-from apps.hindsight.models import HindsightTask
-from apps.hindsight.selectors import get_hindsight_proposal, get_hindsight_task
+from apps.hindsight.kind import HINDSIGHT
+from apps.hindsight.models import HindsightProposal, HindsightTask
+from apps.hindsight.selectors import get_hindsight_task
 from apps.hindsight.tables import HindsightTable
-from apps.llm.page_context import connection_context
+from apps.proposals.pages import create_page, decide
+from apps.proposals.services import get_job
 from apps.trajectories.models import Trajectory
 from workers.hindsight.relabelled import LONGEST_TASK
 
@@ -32,25 +33,21 @@ def hindsight_list(request: ProjectRequest, project: Project) -> HttpResponseBas
 @project_view(Role.RESEARCHER)
 def hindsight_propose(request: ProjectRequest, project: Project) -> HttpResponse:
     form = HindsightProposalForm(request.POST or None, project=project)
-    if request.method == "POST" and form.is_valid():
-        try:
-            proposal = services.start_hindsight_proposal(
-                project=project,
-                llm_connection=form.cleaned_data["llm_connection"],
-                options=form.options(),
-                by=request.user,
-            )
-            return redirect("hindsight:proposal-detail", project.slug, proposal.pk)
-        except DomainError as error:
-            add_domain_error(form, error)
-    context = {"project": project, "form": form} | connection_context(request, project)
-    return render(request, "hindsight/proposal_create.html", context, status=422 if form.errors else 200)
+
+    def start() -> HindsightProposal:
+        connection = form.cleaned_data["llm_connection"]
+        return services.start_hindsight_proposal(
+            project=project, llm_connection=connection, options=form.options(), by=request.user
+        )
+
+    template = "hindsight/proposal_create.html"
+    return create_page(request, project, form, start, template=template, detail="hindsight:proposal-detail")
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def hindsight_proposal(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    proposal = get_hindsight_proposal(project, pk)
+    proposal = get_job(HINDSIGHT, project, pk)
     problems = proposal.result.get("problems", {})
     without = Trajectory.objects.filter(project=project, pk__in=problems).select_related("task")
     context = {
@@ -66,19 +63,13 @@ def hindsight_proposal(request: ProjectRequest, project: Project, pk: int) -> Ht
 @project_view(Role.RESEARCHER)
 def hindsight_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """The fragment that polls until the proposal ends; the whole page is reloaded then."""
-    proposal = get_hindsight_proposal(project, pk)
-    return job_fragment(
-        request,
-        "hindsight/_proposal_status.html",
-        {"project": project, "job": proposal},
-        is_finished=proposal.is_finished,
-    )
+    return job_state_fragment(request, project, get_job(HINDSIGHT, project, pk), "hindsight:proposal")
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
 def hindsight_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    job_queue.request_cancel(get_hindsight_proposal(project, pk))
+    job_queue.request_cancel(get_job(HINDSIGHT, project, pk))
     return redirect("hindsight:proposal-detail", project.slug, pk)
 
 
@@ -114,13 +105,10 @@ def hindsight_detail(request: ProjectRequest, project: Project, pk: int) -> Http
 def hindsight_decide(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """`accept` or `reject` the text as it is stored."""
     own = get_hindsight_task(project, pk)
-    try:
-        if "accept" in request.POST:
-            services.accept_hindsight_task(own=own, by=request.user)
-            messages.success(request, "The task was accepted.")
-        elif "reject" in request.POST:
-            services.reject_hindsight_task(own=own, by=request.user)
-            messages.success(request, "The task was rejected.")
-    except DomainError as error:
-        messages.error(request, error.message)
+    decide(
+        request,
+        accept=lambda: services.accept_hindsight_task(own=own, by=request.user),
+        reject=lambda: services.reject_hindsight_task(own=own, by=request.user),
+        what="The task was",
+    )
     return redirect("hindsight:task-detail", project.slug, pk)

@@ -9,7 +9,7 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.core.forms import add_domain_error
-from apps.core.http.job_pages import job_fragment
+from apps.core.http.job_pages import job_state_fragment
 from apps.core.jobs import job_queue
 from apps.policy_documents import rule_services, selectors, services
 from apps.policy_documents.forms import DocumentForm, RuleForm, rule_values
@@ -148,11 +148,7 @@ def rule_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
 @project_view(Role.RESEARCHER)
 def split_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """The fragment that polls until the rules are there; the whole page is reloaded then."""
-    split = selectors.get_split(project, pk)
-    context = {"project": project, "job": split}
-    return job_fragment(
-        request, "policy_documents/_split_status.html", context, is_finished=split.is_finished
-    )
+    return job_state_fragment(request, project, selectors.get_split(project, pk), "policy_documents:split")
 
 
 @require_POST

@@ -9,7 +9,7 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.core.forms import add_domain_error
-from apps.core.http.job_pages import job_fragment
+from apps.core.http.job_pages import job_state_fragment
 from apps.core.jobs import job_queue
 from apps.core.number_parsing import whole_number
 from apps.llm.page_context import connection_context
@@ -141,13 +141,7 @@ def job_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRespon
 @project_view(Role.RESEARCHER)
 def job_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """The fragment that polls until the job ends; the whole page is reloaded then."""
-    job = get_reward_program_job(project, pk)
-    return job_fragment(
-        request,
-        "reward_programs/_job_status.html",
-        {"project": project, "job": job},
-        is_finished=job.is_finished,
-    )
+    return job_state_fragment(request, project, get_reward_program_job(project, pk), "reward_programs:job")
 
 
 @require_POST

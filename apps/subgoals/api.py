@@ -1,7 +1,7 @@
 """Subgoals of tasks over the JSON API."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from ninja import Field, Router, Schema, Status
 
@@ -9,13 +9,15 @@ from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
 from apps.core.http.api import DEFAULT_LIMIT, paginate
-from apps.core.http.api_schemas import Cursor, JobProgress, JobStateName, JsonObject, Limit, StrictBody
+from apps.core.http.api_schemas import Cursor, JsonObject, Limit, StrictBody
 from apps.core.http.api_scopes import needs
 from apps.core.jobs.job_queue import request_cancel
 from apps.llm.selectors import get_llm_connection
+from apps.proposals.api_parts import ProposalJobOut, ProposedStateName, proposal_job_out
+from apps.proposals.services import get_job
 from apps.subgoals import selectors, services
+from apps.subgoals.kind import DEFAULT_TASKS, MAX_TASKS, SUBGOALS, ProposalOptions
 from apps.subgoals.models import SubgoalProposal, TaskSubgoals
-from apps.subgoals.services import DEFAULT_TASKS, MAX_TASKS, ProposalOptions
 from workers.subgoals.subgoal_lists import LONGEST_GOAL, MOST_SUBGOALS
 
 router = Router()
@@ -23,7 +25,6 @@ _ADMIN = needs(Scope.ADMIN)
 _DECISION = needs(Scope.ADMIN, person=True)
 _LIST = "/projects/{slug}/subgoals/{int:pk}"
 _JOB = "/projects/{slug}/subgoal-proposals/{int:pk}"
-SubgoalStateName = Literal["proposed", "accepted", "rejected"]
 
 
 class SubgoalBody(StrictBody):
@@ -40,7 +41,7 @@ class SubgoalListOut(Schema):
     id: int
     task: str = Field(description="the id of the task")
     subgoals: list[SubgoalBody]
-    state: SubgoalStateName
+    state: ProposedStateName
     changed: datetime
     decided: datetime | None = Field(description="when a person accepted or rejected them")
 
@@ -59,17 +60,10 @@ class SubgoalProposalIn(StrictBody):
     )
 
 
-class SubgoalProposalOut(Schema):
-    id: int
-    number: int = Field(description="within the project")
+class SubgoalProposalOut(ProposalJobOut):
     options: JsonObject = Field(description="what it was started with: filter, most, with_trajectories")
     tasks: int
-    state: JobStateName
-    progress: JobProgress
-    error: str
     result: JsonObject = Field(description="usage, prompts; problems: why a task got no list, by its key")
-    created: datetime
-    finished: datetime | None
 
 
 @router.get(
@@ -81,7 +75,7 @@ class SubgoalProposalOut(Schema):
 def list_subgoals(
     request: KeyRequest,
     slug: str,
-    state: SubgoalStateName | None = None,
+    state: ProposedStateName | None = None,
     cursor: Cursor = None,
     limit: Limit = DEFAULT_LIMIT,
 ) -> dict[str, Any]:
@@ -156,7 +150,7 @@ def propose(request: KeyRequest, slug: str, body: SubgoalProposalIn) -> Status:
         options=ProposalOptions(**body.dict(exclude={"llm_connection"})),
         by=request.auth,
     )
-    return Status(201, subgoal_proposal_out(proposal))
+    return Status(201, proposal_job_out(proposal))
 
 
 @router.get(
@@ -167,7 +161,7 @@ def propose(request: KeyRequest, slug: str, body: SubgoalProposalIn) -> Status:
     openapi_extra=_ADMIN,
 )
 def read_proposal(request: KeyRequest, slug: str, pk: int) -> dict[str, Any]:
-    return subgoal_proposal_out(_proposal(request, slug, pk))
+    return proposal_job_out(_proposal(request, slug, pk))
 
 
 @router.post(
@@ -181,7 +175,7 @@ def cancel(request: KeyRequest, slug: str, pk: int) -> dict[str, Any]:
     """Lists that were proposed so far stay."""
     proposal = _proposal(request, slug, pk)
     request_cancel(proposal)
-    return subgoal_proposal_out(proposal)
+    return proposal_job_out(proposal)
 
 
 def subgoal_list_out(own: TaskSubgoals) -> dict[str, Any]:
@@ -195,24 +189,9 @@ def subgoal_list_out(own: TaskSubgoals) -> dict[str, Any]:
     }
 
 
-def subgoal_proposal_out(proposal: SubgoalProposal) -> dict[str, Any]:
-    return {
-        "id": proposal.pk,
-        "number": proposal.number,
-        "options": proposal.options,
-        "tasks": len(proposal.tasks),
-        "state": proposal.state,
-        "progress": proposal.progress,
-        "error": proposal.error,
-        "result": proposal.result,
-        "created": proposal.created_at,
-        "finished": proposal.finished_at,
-    }
-
-
 def _own(request: KeyRequest, slug: str, pk: int) -> TaskSubgoals:
     return selectors.get_subgoals(project_of_key(request.auth, slug, Scope.ADMIN), pk)
 
 
 def _proposal(request: KeyRequest, slug: str, pk: int) -> SubgoalProposal:
-    return selectors.get_proposal(project_of_key(request.auth, slug, Scope.ADMIN), pk)
+    return get_job(SUBGOALS, project_of_key(request.auth, slug, Scope.ADMIN), pk)

@@ -9,8 +9,8 @@ class SubgoalsConfig(AppConfig):
         from apps.core.jobs import job_queue
         from apps.inbox import job_notices
         from apps.subgoals.job_notices import proposal_notice
+        from apps.subgoals.kind import SUBGOALS
         from apps.subgoals.models import SubgoalProposal
-        from apps.subgoals.services import ADVANCE
 
-        job_queue.register(SubgoalProposal, ADVANCE)
+        job_queue.register(SubgoalProposal, SUBGOALS.advance)
         job_notices.register(SubgoalProposal, proposal_notice)

@@ -5,19 +5,15 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from apps.accounts.models import Project
-from apps.core.forms import add_widget_classes
-from apps.llm.models import LLMConnection
-from apps.llm.selectors import list_llm_connections
-from apps.subgoals.services import DEFAULT_TASKS, MAX_TASKS, ProposalOptions
-from apps.trajectories.filter_field import FilterField, offer_filter_builder
+from apps.proposals.forms import ProposalJobForm
+from apps.subgoals.kind import DEFAULT_TASKS, MAX_TASKS, ProposalOptions
+from apps.trajectories.filter_field import FilterField
 from workers.subgoals.subgoal_lists import MOST_SUBGOALS
 
 _SPARE_ROWS = 2
 
 
-class ProposalForm(forms.Form):
-    llm_connection = forms.ModelChoiceField(LLMConnection.objects.none(), label="LLM connection")
+class ProposalForm(ProposalJobForm):
     filter = FilterField(
         label="Trajectories", help_text="Their tasks get subgoals, where they have none yet; empty for all."
     )
@@ -34,14 +30,6 @@ class ProposalForm(forms.Form):
         label="Let the model read successful trajectories",
         help_text="Two of each task, masked as imports of the project are. Each subgoal must be found in one of them.",
     )
-
-    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        connections = self.fields["llm_connection"]
-        assert isinstance(connections, forms.ModelChoiceField)
-        connections.queryset = list_llm_connections(project)
-        offer_filter_builder(self, project)
-        add_widget_classes(self)
 
     def options(self) -> ProposalOptions:
         data = self.cleaned_data

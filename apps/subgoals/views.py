@@ -10,14 +10,15 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
-from apps.core.forms import add_domain_error
-from apps.core.http.job_pages import job_fragment
+from apps.core.http.job_pages import job_state_fragment
 from apps.core.jobs import job_queue
-from apps.llm.page_context import connection_context
+from apps.proposals.pages import create_page, decide
+from apps.proposals.services import get_job
 from apps.subgoals import services
 from apps.subgoals.forms import ProposalForm, form_rows, typed_subgoals
-from apps.subgoals.models import TaskSubgoals
-from apps.subgoals.selectors import get_proposal, get_subgoals, newest_of_task, read_subgoals
+from apps.subgoals.kind import SUBGOALS
+from apps.subgoals.models import SubgoalProposal, TaskSubgoals
+from apps.subgoals.selectors import get_subgoals, newest_of_task, read_subgoals
 from apps.subgoals.tables import SubgoalTable
 from apps.trajectories.models import Task
 from workers.subgoals.subgoal_lists import reached_counts
@@ -34,25 +35,21 @@ def subgoals_list(request: ProjectRequest, project: Project) -> HttpResponseBase
 @project_view(Role.RESEARCHER)
 def proposal_create(request: ProjectRequest, project: Project) -> HttpResponse:
     form = ProposalForm(request.POST or None, project=project)
-    if request.method == "POST" and form.is_valid():
-        try:
-            proposal = services.start_proposal(
-                project=project,
-                llm_connection=form.cleaned_data["llm_connection"],
-                options=form.options(),
-                by=request.user,
-            )
-            return redirect("subgoals:proposal-detail", project.slug, proposal.pk)
-        except DomainError as error:
-            add_domain_error(form, error)
-    context = {"project": project, "form": form} | connection_context(request, project)
-    return render(request, "subgoals/proposal_create.html", context, status=422 if form.errors else 200)
+
+    def start() -> SubgoalProposal:
+        connection = form.cleaned_data["llm_connection"]
+        return services.start_proposal(
+            project=project, llm_connection=connection, options=form.options(), by=request.user
+        )
+
+    template = "subgoals/proposal_create.html"
+    return create_page(request, project, form, start, template=template, detail="subgoals:proposal-detail")
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def proposal_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    proposal = get_proposal(project, pk)
+    proposal = get_job(SUBGOALS, project, pk)
     problems = proposal.result.get("problems", {})
     tasks = Task.objects.filter(project=project, pk__in=problems)
     context = {
@@ -68,19 +65,13 @@ def proposal_detail(request: ProjectRequest, project: Project, pk: int) -> HttpR
 @project_view(Role.RESEARCHER)
 def proposal_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """The fragment that polls until the proposal ends; the whole page is reloaded then."""
-    proposal = get_proposal(project, pk)
-    return job_fragment(
-        request,
-        "subgoals/_proposal_status.html",
-        {"project": project, "job": proposal},
-        is_finished=proposal.is_finished,
-    )
+    return job_state_fragment(request, project, get_job(SUBGOALS, project, pk), "subgoals:proposal")
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
 def proposal_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    job_queue.request_cancel(get_proposal(project, pk))
+    job_queue.request_cancel(get_job(SUBGOALS, project, pk))
     return redirect("subgoals:proposal-detail", project.slug, pk)
 
 
@@ -121,13 +112,10 @@ def subgoals_detail(request: ProjectRequest, project: Project, pk: int) -> HttpR
 def subgoals_decide(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """`accept` or `reject` the list as it is stored."""
     own = get_subgoals(project, pk)
-    try:
-        if "accept" in request.POST:
-            services.accept_subgoals(own=own, by=request.user)
-            messages.success(request, "The subgoals were accepted.")
-        elif "reject" in request.POST:
-            services.reject_subgoals(own=own, by=request.user)
-            messages.success(request, "The subgoals were rejected.")
-    except DomainError as error:
-        messages.error(request, error.message)
+    decide(
+        request,
+        accept=lambda: services.accept_subgoals(own=own, by=request.user),
+        reject=lambda: services.reject_subgoals(own=own, by=request.user),
+        what="The subgoals were",
+    )
     return redirect("subgoals:subgoals-detail", project.slug, pk)
