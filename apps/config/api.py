@@ -37,6 +37,7 @@ from apps.questions.api import router as questions
 from apps.reward_programs.api import router as reward_programs
 from apps.reward_studies.api import router as reward_studies
 from apps.rewards.api import router as endpoints
+from apps.rewards.guard_api import router as guard_decisions
 from apps.rewards.samples_api import router as samples
 from apps.rewards.servers_api import router as servers
 from apps.rubrics.api import router as rubrics
@@ -111,6 +112,7 @@ for tag, router in (
     ("training", model_imports),
     ("endpoints", endpoints),
     ("samples", samples),
+    ("guard decisions", guard_decisions),
     ("servers", servers),
     ("alerts", alerts),
     ("webhooks", webhooks),

@@ -1,5 +1,6 @@
 """What an archive of a project has besides trajectories and feedback: items that wait for annotations, comments on the
-pages of trajectories, their tags and hindsight tasks, subgoals of tasks, reward programs, and views. Trajectories are
+pages of trajectories, their tags and hindsight tasks, subgoals of tasks, reward programs, views, and
+decisions of guards. Trajectories are
 named by their content and its rank among equal ones.
 """
 
@@ -21,6 +22,7 @@ from apps.core.errors import DomainError
 from apps.hindsight.models import HindsightTask
 from apps.hindsight.services import checked_task_text
 from apps.reward_programs.models import RewardProgramVersion
+from apps.rewards.models import GuardDecision
 from apps.subgoals.models import TaskSubgoals
 from apps.subgoals.services import checked_subgoals
 from apps.trajectories.models import Trajectory, TrajectoryComment
@@ -34,6 +36,10 @@ CHUNK = 500
 _BY_NUMBER = frozenset({"id", "import_id", "cluster"})
 PROGRAM_FIELDS = ("name", "version", "code", "note", "origin")
 ITEM_FIELDS = ("key", "in_pilot", "priority", "overlap")
+DECISION_FIELDS = (
+    "version", "run", "policy_version", "decision", "rule", "reason", "violations", "reward", "milliseconds", "prefix",
+    "action", "is_sampled", "is_right", "note",
+)  # fmt: skip
 RowT = TypeVar("RowT")
 TrajectoryName = tuple[str, int]
 
@@ -236,6 +242,33 @@ def read_reward_programs(project: Project, programs: Iterable[dict[str, Any]], o
             **{name: values[name] for name in PROGRAM_FIELDS},
         )
         created += 1
+    return created
+
+
+def decision_lines(project: Project) -> Iterator[bytes]:
+    """Without keys and the accounts of those who answered, which belong to an installation."""
+    rows = GuardDecision.objects.filter(endpoint__project=project).select_related("endpoint").order_by("pk")
+    for own in rows.iterator(CHUNK):
+        values = {name: getattr(own, name) for name in DECISION_FIELDS}
+        answered = own.answered_at.isoformat() if own.answered_at else None
+        yield _line(values | {"endpoint": own.endpoint.name, "at": own.at.isoformat(), "answered": answered})
+
+
+def read_decisions(project: Project, lines: Iterable[bytes]) -> int:
+    """Those of endpoints that came with the archive."""
+    endpoints, created = {endpoint.name: endpoint for endpoint in project.endpoints.all()}, 0
+    for rows in _chunks(map(json.loads, lines)):
+        decisions = [
+            GuardDecision(
+                endpoint=endpoints[row["endpoint"]],
+                at=datetime.fromisoformat(row["at"]),
+                answered_at=row["answered"] and datetime.fromisoformat(row["answered"]),
+                **{name: row[name] for name in DECISION_FIELDS},
+            )
+            for row in rows
+            if row["endpoint"] in endpoints and row["decision"] in GuardDecision.Decision
+        ]
+        created += len(GuardDecision.objects.bulk_create(decisions))
     return created
 
 

@@ -20,7 +20,8 @@ class RetentionRule(models.Model):
 
 
 class RetentionRun(Job):
-    """One application of the rules. result: {"trajectories", "samples", "exports"} that were deleted until now.
+    """One application of the rules. result: {"trajectories", "samples", "guard_decisions", "exports"} that were deleted
+    until now.
     digests: of attachments of deleted trajectories, which are deleted at the end where no other trajectory has them."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="retention_runs")

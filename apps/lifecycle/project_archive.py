@@ -9,6 +9,7 @@
     items.jsonl          items without an annotation      comments.jsonl    on pages of trajectories
     tags.jsonl           of trajectories                  subgoals.jsonl    lists of tasks
     reward_programs.json code of each version         hindsight_tasks.jsonl  of trajectories
+    guard_decisions.jsonl  of endpoints, with people's answers
 
 People are names of annotators only; members, keys, secrets, connectors, sampled requests, training runs and the audit
 trail belong to an installation and are left out.
@@ -38,9 +39,11 @@ from apps.core.storage.storage_names import storage_name
 from apps.datasets.models import DatasetVersion
 from apps.lifecycle.archive_rows import (
     comment_lines,
+    decision_lines,
     hindsight_lines,
     item_lines,
     read_comments,
+    read_decisions,
     read_hindsight_tasks,
     read_items,
     read_reward_programs,
@@ -97,6 +100,8 @@ def write_project(project: Project, file: IO[bytes], check: Check = lambda: None
         counts["subgoals"] = _write_lines(archive, "subgoals.jsonl", subgoal_lines(project), check)
         lines = hindsight_lines(project)
         counts["hindsight_tasks"] = _write_lines(archive, "hindsight_tasks.jsonl", lines, check)
+        lines = decision_lines(project)
+        counts["guard_decisions"] = _write_lines(archive, "guard_decisions.jsonl", lines, check)
         documents = {
             "views": view_queries(project),
             "rubrics": [_rubric_values(rubric) for rubric in newest_rubrics(project).order_by("pk")],
@@ -219,6 +224,7 @@ def _read_archive(
         _read_endpoint(project, manifest["slug"], values, owner)
         for values in _json(archive, "endpoints.json")
     )
+    counts["guard_decisions"] = read_decisions(project, _lines(archive, "guard_decisions.jsonl"))
     if "views.json" in archive.NameToInfo:  # after endpoints and campaigns, which they may name
         counts["views"] = read_views(project, _json(archive, "views.json"), owner)
     if project_settings["masking"]:

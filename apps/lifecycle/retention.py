@@ -29,7 +29,7 @@ from apps.datasets.trajectory_deletion import DELETED_TOGETHER, delete_trajector
 from apps.lifecycle.archive_jobs import remove_project_export
 from apps.lifecycle.models import ProjectExport, RetentionRule, RetentionRun
 from apps.lineage.record_summary import trajectory_hashes
-from apps.rewards.models import ScoreSample
+from apps.rewards.models import GuardDecision, ScoreSample
 from apps.trajectories.models import Trajectory
 from workers.schema.storage import read_raw_records
 
@@ -39,7 +39,7 @@ MOST_DAYS = 36_500
 DAYS = ("trajectory_days", "sample_days", "export_days")
 _BATCH = 1000
 _MOST_READ = 5000  # feedback records, while a page waits
-_COUNTED = ("trajectories", "samples", "exports")
+_COUNTED = ("trajectories", "samples", "guard_decisions", "exports")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ class RetentionPreview:
     in_datasets: int | None = 0
     in_campaigns: int = 0
     samples: int = 0
+    guard_decisions: int = 0
     exports: int = 0
 
 
@@ -80,12 +81,14 @@ def preview_retention(rule: RetentionRule) -> RetentionPreview:
     placed = old.filter(_is_placed()).count() if old is not None else 0
     free = old.exclude(_is_placed()) if old is not None else None
     frozen = _count_frozen(rule.project, free) if free is not None else 0
-    samples, exports, archives = _old_samples(rule, now), _old_exports(rule, now), _old_archives(rule, now)
+    samples, decisions = _old_samples(rule, now), _old_decisions(rule, now)
+    exports, archives = _old_exports(rule, now), _old_archives(rule, now)
     return RetentionPreview(
         trajectories=0 if free is None else free.count() - (frozen or 0),
         in_datasets=frozen,
         in_campaigns=placed,
         samples=0 if samples is None else samples.count(),
+        guard_decisions=0 if decisions is None else decisions.count(),
         exports=sum(0 if rows is None else rows.count() for rows in (exports, archives)),
     )
 
@@ -173,14 +176,14 @@ def _delete_trajectories(
 def _delete_samples(
     run: RetentionRun, rule: RetentionRule, now: datetime, heartbeat: job_queue.JobHeartbeat
 ) -> None:
-    if (samples := _old_samples(rule, now)) is None:
-        return
-    while keys := list(samples.values_list("pk", flat=True)[:_BATCH]):
-        heartbeat.check()
-        with job_queue.fenced(run):
-            _, counts = ScoreSample.objects.filter(pk__in=keys).delete()
-            run.result["samples"] += counts.get(ScoreSample._meta.label, 0)
-            run.save(update_fields=["result"])
+    """And the decisions of guards, whose excerpts are of the same requests."""
+    for name, rows in (("samples", _old_samples(rule, now)), ("guard_decisions", _old_decisions(rule, now))):
+        while rows is not None and (keys := list(rows.values_list("pk", flat=True)[:_BATCH])):
+            heartbeat.check()
+            with job_queue.fenced(run):
+                _, counts = rows.model.objects.filter(pk__in=keys).delete()
+                run.result[name] += counts.get(rows.model._meta.label, 0)
+                run.save(update_fields=["result"])
 
 
 def _remove_exports(
@@ -238,6 +241,13 @@ def _old_samples(rule: RetentionRule, now: datetime) -> QuerySet[ScoreSample] | 
         return None
     before = now - timedelta(days=rule.sample_days)
     return ScoreSample.objects.filter(endpoint__project=rule.project_id, at__lt=before)
+
+
+def _old_decisions(rule: RetentionRule, now: datetime) -> QuerySet[GuardDecision] | None:
+    if rule.sample_days is None:
+        return None
+    before = now - timedelta(days=rule.sample_days)
+    return GuardDecision.objects.filter(endpoint__project=rule.project_id, at__lt=before)
 
 
 def _old_exports(rule: RetentionRule, now: datetime) -> QuerySet[Export] | None:

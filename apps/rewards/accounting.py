@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from apps.rewards.models import (
     Endpoint,
+    GuardDecision,
     PolicyRunVersion,
     Release,
     ReleaseRollup,
@@ -85,6 +86,12 @@ def write_usage(
     ScoreSample.objects.bulk_create(
         _score_sample(sampled) for sampled in samples if sampled.group.endpoint in there
     )
+    counted_before = set(repeated)
+    GuardDecision.objects.bulk_create(
+        _guard_decision(event)
+        for place, event in enumerate(events)
+        if event.decision and place not in counted_before and event.group.endpoint in there
+    )
     _add_pairs(group_pairs(pairs))
     return True
 
@@ -106,13 +113,15 @@ def store_run_version(*, endpoint: int, run: str, version: int) -> int | None:
 
 
 def delete_expired() -> None:
-    """Delete receipts, samples and versions of policy runs that are past their retention."""
+    """Delete receipts, samples, decisions and versions of policy runs that are past their retention."""
     now = timezone.now()
     PolicyRunVersion.objects.filter(at__lt=now - RUN_VERSIONS_KEPT).delete()
     ScoreReceipt.objects.filter(at__lt=now - RECEIPTS_KEPT).delete()
     ScoreSample.objects.filter(
         endpoint__sample_share=0
     ).delete()  # stored while sampling was being turned off
+    for pk, days in Endpoint.objects.values_list("pk", "guard_days"):
+        GuardDecision.objects.filter(endpoint=pk, at__lt=now - timedelta(days=days)).delete()
     for endpoint in Endpoint.objects.filter(sample_share__gt=0):
         endpoint.samples.filter(at__lt=now - timedelta(days=endpoint.sample_days)).delete()
         old = endpoint.samples.order_by("-at", "-pk").values_list("pk", flat=True)[endpoint.sample_most :]
@@ -204,4 +213,26 @@ def _score_sample(sampled: SampledItem) -> ScoreSample:
         tokens=sampled.result["tokens"],
         repetition=sampled.repetition,
         steps=len(content.agent_steps) if isinstance(content, Trajectory) else 1,
+    )
+
+
+def _guard_decision(event: UsageEvent) -> GuardDecision:
+    group, logged = event.group, event.decision
+    assert logged is not None
+    return GuardDecision(
+        endpoint_id=group.endpoint,
+        version=group.version,
+        caller=group.caller,
+        run=group.run,
+        policy_version=group.policy_version,
+        decision=logged.result.decision,
+        rule=logged.result.rule or "",
+        reason=logged.reason,
+        violations=logged.violations,
+        reward=logged.reward,
+        milliseconds=round(event.milliseconds, 2),
+        prefix=logged.prefix,
+        action=logged.action,
+        is_sampled=logged.is_sampled,
+        at=logged.at,
     )

@@ -16,6 +16,9 @@ class Endpoint(models.Model):
 
     sample_share: of scored items, that is stored; 0 stores nothing. Samples are kept for sample_days, at most
     sample_most of them, without what sample_redacts (kinds of `redaction.KINDS`) and sample_patterns match.
+
+    Decisions of the guard are all logged, for guard_days, with excerpts of guard_characters; people review those that
+    ask a person, and guard_review_share of the others.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="endpoints")
@@ -29,6 +32,9 @@ class Endpoint(models.Model):
     sample_most = models.PositiveIntegerField(default=2000)
     sample_redacts = ArrayField(models.CharField(max_length=20), default=list)
     sample_patterns = ArrayField(models.TextField(), default=list)
+    guard_review_share = models.FloatField(default=0.1)
+    guard_days = models.PositiveSmallIntegerField(default=30)
+    guard_characters = models.PositiveIntegerField(default=1000)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
@@ -44,6 +50,10 @@ class Endpoint(models.Model):
     @property
     def sample_percent(self) -> str:
         return f"{100 * self.sample_share:g}"
+
+    @property
+    def guard_review_percent(self) -> str:
+        return f"{100 * self.guard_review_share:g}"
 
 
 class EndpointRevision(models.Model):
@@ -304,3 +314,55 @@ class ScoreSample(models.Model):
 
     def __str__(self) -> str:
         return f"{self.endpoint} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class GuardDecision(models.Model):
+    """What the guard of an endpoint decided about an action. rule: the check that decided; empty where none did.
+    violations: of all checks by this action. prefix, action: redacted excerpts. milliseconds: within the service.
+    is_sampled: people review it. is_right: what a person answered.
+    """
+
+    class Decision(models.TextChoices):
+        ALLOW = "allow", "Allowed"
+        DENY = "deny", "Denied"
+        ASK = "ask", "Asked a person"
+
+    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="guard_decisions")
+    version = models.PositiveIntegerField()
+    caller = models.CharField(max_length=40)
+    run = models.CharField(max_length=200, blank=True)
+    policy_version = models.CharField(max_length=200, blank=True)
+    decision = models.CharField(max_length=5, choices=Decision)
+    rule = models.TextField(blank=True)
+    reason = models.TextField(blank=True)
+    violations = models.JSONField(default=list)
+    reward = models.FloatField()
+    milliseconds = models.FloatField()
+    prefix = models.TextField(blank=True)
+    action = models.TextField(blank=True)
+    is_sampled = models.BooleanField(default=False)
+    is_right = models.BooleanField(null=True)
+    note = models.TextField(blank=True)
+    answered_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    answered_at = models.DateTimeField(null=True)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["endpoint", "-at"], name="guard_decision_newest"),
+            models.Index(
+                fields=["endpoint", "at"],
+                condition=models.Q(is_sampled=True, is_right=None),
+                name="guard_decision_waiting",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_decision_display()} by {self.endpoint.name}"
+
+    @property
+    def review(self) -> str:
+        """right, wrong, waiting, or empty where it is not sampled."""
+        if self.is_right is None:
+            return "waiting" if self.is_sampled else ""
+        return "right" if self.is_right else "wrong"

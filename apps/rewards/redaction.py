@@ -33,6 +33,7 @@ class RedactionKind:
     holds: Callable[[str], bool] = _always
 
 
+_KEY_FIELD = r"(?i)(?:^|[^a-z])(?:password|passwd|secret|api[_-]?key|token)$"  # names of fields
 # In the order in which they are looked for: a card's number looks like a telephone's, too.
 KINDS = {
     "key": RedactionKind(
@@ -42,7 +43,8 @@ KINDS = {
         r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_\-]{30,}"
         r"|\beyJ[A-Za-z0-9_\-]+\.[A-Za-z0-9_\-]+\.[A-Za-z0-9_\-]+"
         r"|(?i:\bbearer\s+[A-Za-z0-9._~+/\-]{12,}=*)"
-        r"|(?i:\b(?:password|passwd|secret|api[_-]?key|token)\s*[=:]\s*[^\s,;\"']+)",
+        r"|(?i:(?:\b|_)(?:password|passwd|secret|api[_-]?key|token)"
+        r"(?:\\?[\"'])?\s*[=:]\s*(?:\\?\"[^\"\\]*\\?\"?|'[^']*'|[^\s,;\"']+))",
     ),
     "email": RedactionKind(
         "E-mail addresses", r"[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)*\.[A-Za-z]{2,}"
@@ -65,7 +67,8 @@ class Redaction:
     patterns: tuple[str, ...] = ()
 
     def apply(self, value: Any) -> Any:
-        """A JSON value with every text in it redacted; the names in objects stay."""
+        """A JSON value with every text in it redacted; the names in objects stay. With the kind `key`, a text by the
+        name of a secret is one."""
         if not self.kinds and not self.patterns:
             return value
         if isinstance(value, str):
@@ -73,8 +76,13 @@ class Redaction:
         if isinstance(value, list | tuple):
             return [self.apply(element) for element in value]
         if isinstance(value, dict):
-            return {name: self.apply(element) for name, element in value.items()}
+            return {name: self._field(name, element) for name, element in value.items()}
         return value
+
+    def _field(self, name: str, value: Any) -> Any:
+        if "key" in self.kinds and isinstance(value, str) and value and compiled(_KEY_FIELD).search(name):
+            return "[key]"
+        return self.apply(value)
 
     def _text(self, text: str) -> str:
         text = text.encode(errors="replace").decode()  # half a surrogate pair is nothing that RE2 reads

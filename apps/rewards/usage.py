@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from apps.rewards.guard_log import LoggedDecision
+
 # Upper edges; a last bin has what is beyond.
 LATENCY_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000)
 REWARDS = tuple(step / 4 for step in range(-20, 21))
@@ -41,7 +43,7 @@ class UsageGroup:
 @dataclass(frozen=True, slots=True)
 class UsageEvent:
     """One request. receipt: the same for repetitions of a request, if the caller sent a key. status: of HTTP.
-    flags: with the number of items that have each.
+    flags: with the number of items that have each. decision: of a guard, to be logged.
     """
 
     group: UsageGroup
@@ -54,6 +56,7 @@ class UsageEvent:
     truncated: int = 0
     receipt: UUID | None = None
     flags: tuple[tuple[str, int], ...] = ()
+    decision: LoggedDecision | None = None
 
 
 @dataclass(slots=True)

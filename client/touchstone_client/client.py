@@ -13,6 +13,7 @@ from touchstone_client.resources.connectors import Connectors
 from touchstone_client.resources.datasets import Datasets
 from touchstone_client.resources.endpoints import Endpoints
 from touchstone_client.resources.feedback import Feedback
+from touchstone_client.resources.guard_decisions import GuardDecisions
 from touchstone_client.resources.hindsight_tasks import HindsightTasks
 from touchstone_client.resources.items import Items
 from touchstone_client.resources.judges import JudgeRuns, Judges
@@ -56,6 +57,7 @@ class ProjectCalls(Generic[DriverT]):
         self.endpoints = Endpoints(project, driver)
         self.exports = ProjectExports(project, driver)
         self.feedback = Feedback(project, driver)
+        self.guard_decisions = GuardDecisions(project, driver)
         self.hindsight_tasks = HindsightTasks(project, driver)
         self.inductions = Inductions(project, driver)
         self.invitations = Invitations(project, driver)

@@ -275,6 +275,7 @@ def names_in(world: World) -> dict[str, dict[str, str]]:
             "hindsight-tasks",
             "hindsight-proposals",
             "samples",
+            "guard-decisions",
             "alerts",
             "webhooks",
             "connectors",

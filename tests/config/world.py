@@ -31,6 +31,7 @@ from apps.reward_studies.models import RewardStudy
 from apps.rewards.models import (
     Endpoint,
     EndpointRevision,
+    GuardDecision,
     ModelServer,
     Release,
     ScoreSample,
@@ -118,6 +119,15 @@ def make_world(slug: str) -> World:
     induction = Induction.objects.create(project=project, state=JobState.SUCCEEDED)
     sample = ScoreSample.objects.create(
         endpoint=endpoint, version=1, caller="tsk_1", item={"text": "a"}, result=RESULT
+    )
+    guard_decision = GuardDecision.objects.create(
+        endpoint=endpoint,
+        version=1,
+        caller="tsk_1",
+        decision="ask",
+        reward=0.0,
+        milliseconds=1.0,
+        is_sampled=True,
     )
     numbers = dict.fromkeys(("value", "baseline", "limit", "margin", "count"), 1)
     server = ModelServer.objects.create(project=project, name=f"{slug}-gpu")
@@ -239,6 +249,8 @@ def make_world(slug: str) -> World:
             "accounts": key.owner_service_account_id,
             "exports": export.pk,
             "samples": sample.pk,
+            "decisions": guard_decision.pk,
+            "guard-decisions": guard_decision.pk,
             "webhooks": webhook.pk,
             "bulk": bulk_job.pk,
             "deletions": TrajectoryDeletion.objects.create(project=project, item_count=1).pk,

@@ -32,7 +32,7 @@ from apps.lifecycle.archive_jobs import (
 from apps.lifecycle.models import ProjectDeletion, ProjectExport, RetentionRule, RetentionRun
 from apps.lifecycle.project_archive import read_project, write_project
 from apps.lifecycle.project_rows import project_paths, project_rows
-from apps.rewards.models import Endpoint, ScoreSample
+from apps.rewards.models import Endpoint, GuardDecision, ScoreSample
 from apps.rubrics.services import CriterionDraft, save_rubric
 from apps.training.models import Recipe
 from apps.trajectories.models import Trajectory, TrajectoryComment
@@ -177,10 +177,10 @@ def test_rules_delete_what_is_old_and_keep_what_is_used(project: Project) -> Non
     rule = rules(project, trajectory_days=90)
     found = retention.preview_retention(rule)
     assert (found.trajectories, found.in_campaigns, found.in_datasets) == (1, 1, 0)
-    assert apply(project) == {"trajectories": 1, "samples": 0, "exports": 0}
+    assert apply(project) == {"trajectories": 1, "samples": 0, "guard_decisions": 0, "exports": 0}
     assert set(Trajectory.objects.all()) == {new, judged}
     event = AuditEvent.objects.get(verb="retention.applied")
-    assert event.data == {"trajectories": 1, "samples": 0, "exports": 0}
+    assert event.data == {"trajectories": 1, "samples": 0, "guard_decisions": 0, "exports": 0}
 
 
 def test_what_is_frozen_in_a_dataset_is_kept(project: Project) -> None:
@@ -208,7 +208,7 @@ def test_samples_and_exports_have_their_own_days(project: Project) -> None:
     rule = rules(project, sample_days=30, export_days=30)
     found = retention.preview_retention(rule)
     assert (found.trajectories, found.samples, found.exports) == (0, 1, 1)
-    assert apply(project) == {"trajectories": 0, "samples": 1, "exports": 1}
+    assert apply(project) == {"trajectories": 0, "samples": 1, "guard_decisions": 0, "exports": 1}
     assert not is_stored(name) and ScoreSample.objects.count() == 1
 
 
@@ -299,6 +299,12 @@ def test_an_archive_becomes_the_same_project_elsewhere(project: Project, owner: 
     assert (
         moved.hindsight_tasks.values_list(*columns).get()
         == project.hindsight_tasks.values_list(*columns).get()
+    )
+    columns = ("endpoint__name", "rule", "action", "is_right", "at", "answered_at")
+    assert found["guard_decisions"] == counts["guard_decisions"] == 1
+    assert (
+        GuardDecision.objects.filter(endpoint__project=moved).values_list(*columns).get()
+        == GuardDecision.objects.filter(endpoint__project=project).values_list(*columns).get()
     )
     program = moved.reward_programs.get()
     original = project.reward_programs.get(version=2)

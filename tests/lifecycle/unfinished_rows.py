@@ -7,6 +7,8 @@ from apps.annotation.models import Item, ItemTrajectory
 from apps.hindsight.models import HindsightTask
 from apps.questions.models import TrajectoryQuestion
 from apps.reward_programs.services import create_reward_program
+from apps.rewards.models import GuardDecision
+from apps.rewards.services import put_spec
 from apps.subgoals.models import TaskSubgoals
 from apps.trajectories.models import SavedView, Trajectory, TrajectoryComment
 
@@ -37,6 +39,13 @@ def add_waiting(project: Project) -> Item:
         accepted_text="Look up an order.",
         evidence=[1],
     )
+    checks = [{"name": "confirm", "tools": ["cancel"], "confirmation": {}}]
+    spec = {"components": [{"name": "policy", "type": "policy_checks", "checks": checks}]}
+    guard = put_spec(project=project, endpoint_name="guarded", spec=spec, by=None)
+    GuardDecision.objects.create(
+        endpoint=guard.endpoint, version=1, caller="tsk_1", decision="deny", rule="confirm", reward=0.5,
+        milliseconds=3.0, action="refund", is_sampled=True, is_right=False, answered_at=timezone.now(),
+    )  # fmt: skip
     author = User.objects.get(email="owner@example.org")
     for note in ("1", "2"):
         code = f"def reward(trajectory):\n    return {note}.0\n"

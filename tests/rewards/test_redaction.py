@@ -20,6 +20,9 @@ ALL = Redaction(tuple(KINDS))
         ("Authorization: Bearer abcdef.ghi-jklmno", "Authorization: [key]"),
         ("password=hunter2, user=eve", "[key], user=eve"),
         ("AKIAABCDEFGHIJKLMNOP", "[key]"),
+        ('{"password": "hunter2 and more", "user": "eve"}', '{"[key], "user": "eve"}'),
+        ('{\\"access_token\\": \\"hunter2\\"}', '{\\"access[key]}'),
+        ("client_secret: 'a b'", "client[key]"),
         ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- x", "[key] x"),
         ("eyJhbGciOi.eyJzdWIi.c2ln", "[key]"),
     ],
@@ -45,6 +48,11 @@ def test_everywhere_in_a_value_but_in_names() -> None:
         "a@example.org": ["x [email]", 7, None, True, {"y": "[email]"}]
     }
     assert Redaction().apply(value) is value
+
+
+def test_a_text_by_the_name_of_a_secret() -> None:
+    value = {"password": "hunter2", "api_key": "", "access-token": "x y", "tokens": "two", "apiKey": ["x"]}
+    assert Redaction(("key",)).apply(value) == value | {"password": "[key]", "access-token": "[key]"}
 
 
 def test_own_patterns() -> None:

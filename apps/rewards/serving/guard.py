@@ -6,10 +6,11 @@ compared in releases like one, with the flag guard_allow, guard_deny or guard_as
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from apps.rewards.guard_log import GuardResult
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.request_keys import GUARD_KEYS
 from apps.rewards.serving.requests import ScoreRequest, check_keys, parse_tags, parse_version, read_document
@@ -23,17 +24,7 @@ from workers.schema.guards import GuardSettings
 from workers.schema.policy_part import PolicyChecks
 from workers.schema.rendered_items import parse_scored_item
 
-Decision = Literal["allow", "deny", "ask"]
 _UNSURE = ("uncertain", "out_of_distribution")
-
-
-class GuardDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """rule: the name of the check that decided; None where none did. violations: of all checks by this action."""
-
-    decision: Decision
-    rule: str | None = None
-    reason: str = ""
-    violations: list[dict[str, Any]] = []
 
 
 def parse_guard(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
@@ -63,9 +54,9 @@ def parse_guard(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     )
 
 
-def decide(response: ScoreResponse) -> GuardDecision:
-    """In a parser thread; the flag of the decision is added to the score. Raises Problem 422 for an endpoint that has
-    nothing to decide by."""
+def decide(response: ScoreResponse) -> None:
+    """In a parser thread: the response's `guard`, and the flag of the decision at the score. Raises Problem 422 for an
+    endpoint that has nothing to decide by."""
     spec, (score,) = response.spec, response.scores
     assert spec is not None
     parts = [part for part in spec.components if isinstance(part, PolicyChecks)]
@@ -76,13 +67,14 @@ def decide(response: ScoreResponse) -> GuardDecision:
             status=422,
         )
     found = _violations(parts, response)
-    decision = _by_checks(found) or _by_reward(spec, response) or GuardDecision(decision="allow")
+    decision = _by_checks(found) or _by_reward(spec, response) or GuardResult(decision="allow")
     response.scores = [replace(score, flags=(*score.flags, f"guard_{decision.decision}"))]
-    return decision
+    response.guard = decision
 
 
-def guard_reply(response: ScoreResponse, decision: GuardDecision) -> dict[str, Any]:
-    spec, (score,) = response.spec, response.scores
+def guard_reply(response: ScoreResponse) -> dict[str, Any]:
+    spec, (score,), decision = response.spec, response.scores, response.guard
+    assert decision is not None
     settings = (spec.guard if spec is not None else None) or GuardSettings()
     return {
         "endpoint": response.endpoint,
@@ -105,11 +97,11 @@ def _violations(parts: list[PolicyChecks], response: ScoreResponse) -> list[Viol
     return run.violations(content.steps[-1])
 
 
-def _by_checks(found: list[Violation]) -> GuardDecision | None:
+def _by_checks(found: list[Violation]) -> GuardResult | None:
     if not found:
         return None
     first = next((each for each in found if each.check.effect == "deny"), found[0])
-    return GuardDecision(
+    return GuardResult(
         decision=first.check.effect,
         rule=first.check.name,
         reason=first.check.reason or first.reason,
@@ -126,17 +118,17 @@ def _by_checks(found: list[Violation]) -> GuardDecision | None:
     )
 
 
-def _by_reward(spec: EndpointSpec, response: ScoreResponse) -> GuardDecision | None:
+def _by_reward(spec: EndpointSpec, response: ScoreResponse) -> GuardResult | None:
     settings, (score,) = spec.guard, response.scores
     if settings is None:
         return None
     if settings.ask_below is not None and score.reward < settings.ask_below:
-        return GuardDecision(
+        return GuardResult(
             decision="ask", reason=f"The reward {score.reward:.3g} is below {settings.ask_below:g}."
         )
     unsure = [flag for flag in _UNSURE if flag in score.flags]
     if settings.ask_when_uncertain and unsure:
-        return GuardDecision(
+        return GuardResult(
             decision="ask", reason=f"The reward is not sure of it: {', '.join(unsure).replace('_', ' ')}."
         )
     return None

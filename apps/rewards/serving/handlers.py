@@ -19,7 +19,7 @@ from apps.rewards.serving.advantages import advantages_reply, parse_advantages
 from apps.rewards.serving.deployments import Target
 from apps.rewards.serving.describe import describe_deployment
 from apps.rewards.serving.dry_run import dry_run
-from apps.rewards.serving.guard import GuardDecision, decide, guard_reply, parse_guard
+from apps.rewards.serving.guard import decide, guard_reply, parse_guard
 from apps.rewards.serving.problems import Problem, status_of
 from apps.rewards.serving.query_embeddings import embed_queries
 from apps.rewards.serving.request_keys import QUERY_PARAMETERS
@@ -74,9 +74,8 @@ async def advantages(request: Request) -> Response:
 
 async def guard(request: Request) -> Response:
     """Whether the agent may do what it proposes: allow, deny, or ask a person."""
-    decisions = list[GuardDecision]()
-    response = await _respond(request, parse_guard, finish=lambda found: decisions.append(decide(found)))
-    return _answer(response, guard_reply(response, decisions[0]))
+    response = await _respond(request, parse_guard, finish=decide)
+    return _answer(response, guard_reply(response))
 
 
 async def try_spec(request: Request) -> Response:

@@ -16,6 +16,7 @@ from apps.accounts.key_gate import NOT_HELD, HeldTo, held_to
 from apps.accounts.selectors import live_keys, usable_scopes
 from apps.core.errors import DomainError
 from apps.core.storage.encryption import decrypted
+from apps.rewards.guard_log import CHARACTERS, guard_redaction
 from apps.rewards.models import (
     Endpoint,
     EndpointRevision,
@@ -78,6 +79,9 @@ class EndpointInfo:
     reason: str
     sample_share: float = 0.0
     redaction: Redaction = NO_REDACTION
+    guard_review_share: float = 0.0
+    guard_characters: int = CHARACTERS
+    guard_redaction: Redaction = field(default_factory=guard_redaction)
     release: ReleaseInfo | None = None
     standby: RevisionInfo | None = None
 
@@ -171,6 +175,9 @@ def _endpoint(row: Endpoint) -> EndpointInfo:
         reason=row.switched_off_reason,
         sample_share=row.sample_share,
         redaction=Redaction(tuple(row.sample_redacts), tuple(row.sample_patterns)),
+        guard_review_share=row.guard_review_share,
+        guard_characters=row.guard_characters,
+        guard_redaction=guard_redaction(row.sample_patterns),
         release=release
         and ReleaseInfo(release.pk, release.stage, release.share, _revision(release.revision)),
         standby=None if row.standby is None else _revision(row.standby),

@@ -1,4 +1,4 @@
-"""What is recorded of a request: usage, Prometheus metrics, a log line, and now and then a sample."""
+"""What is recorded of a request: usage, metrics for Prometheus, a log line, what a guard decided, and samples."""
 
 import hashlib
 import logging
@@ -14,6 +14,7 @@ from django.utils import timezone
 from starlette.requests import Request
 
 from apps.rewards.accounting import SampledItem
+from apps.rewards.guard_log import LoggedDecision, last_steps
 from apps.rewards.serving.access import Caller
 from apps.rewards.serving.deployments import Deployment
 from apps.rewards.serving.prometheus_metrics import PrometheusMetrics
@@ -23,6 +24,7 @@ from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.routing import comparison_key, hash_to_unit
 from apps.rewards.serving.usage_writer import UsageWriter
 from apps.rewards.usage import UsageEvent, UsageGroup
+from workers.schema import Trajectory
 
 logger = logging.getLogger("touchstone.rewards")
 
@@ -80,7 +82,25 @@ class RequestLog:
                 truncated=sum("truncated" in score.flags for score in scores),
                 flags=tuple(Counter(flag for score in scores for flag in set(score.flags)).items()),
                 receipt=self._receipt("" if version == response.version else "candidate"),
+                decision=self._decision(response),
             )
+        )
+
+    def _decision(self, response: ScoreResponse) -> LoggedDecision | None:
+        """Of a guard. Every decision to ask is reviewed, and a share of the others."""
+        if response.guard is None:
+            return None
+        assert self.deployment is not None
+        info, content = self.deployment.info, response.sent_items[0].content
+        assert isinstance(content, Trajectory)
+        return LoggedDecision(
+            result=response.guard,
+            at=timezone.now(),
+            reward=response.scores[0].reward,
+            is_sampled=response.guard.decision == "ask" or random() < info.guard_review_share,  # noqa: S311
+            redaction=info.guard_redaction,
+            steps=last_steps(content, info.guard_characters),
+            characters=info.guard_characters,
         )
 
     def _sample(self, info: EndpointInfo, response: ScoreResponse, by_version: dict[int, list[int]]) -> None:

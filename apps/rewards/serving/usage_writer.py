@@ -12,6 +12,7 @@ import psycopg
 from django.db import DatabaseError, DataError, InterfaceError, connection
 
 from apps.rewards.accounting import SampledItem, write_usage
+from apps.rewards.guard_log import LoggedDecision
 from apps.rewards.pair_statistics import ScorePair
 from apps.rewards.usage import UsageEvent, UsageGroup
 from workers.engine.rules import repetition
@@ -26,6 +27,7 @@ MOST_EVENTS = 100_000  # waiting, while the database is unreachable; more are co
 MOST_SAMPLES = 500
 SAMPLE_TOKENS = 50_000  # of one sample: people read them
 MOST_SAMPLE_TOKENS = 1_000_000  # waiting to be written
+MOST_DECISION_CHARACTERS = 20_000_000  # of excerpts that wait; decisions beyond are logged without
 MOST_PAIRS, MOST_POLICIES = 20_000, 200
 BATCH = 5_000
 # Of runs and policies within an hour; a client that names each request makes no rows for each.
@@ -58,6 +60,7 @@ class UsageWriter:
         self._pairs: list[ScorePair] = []
         self._policies: dict[int, set[str]] = {}  # of each release
         self._sample_tokens = 0
+        self._decision_characters = 0
         self._groups: set[UsageGroup] = set()
         self._flags: dict[int, set[str]] = {}  # of each endpoint
         self._hour: datetime | None = None
@@ -79,8 +82,17 @@ class UsageWriter:
         group, flags = self._bounded(event.group), event.flags
         if flags:
             flags = self._bounded_flags(event)
-        is_same = group is event.group and flags is event.flags
-        self._events.append(event if is_same else replace(event, group=group, flags=flags))
+        decision = self._bounded_decision(event.decision)
+        is_same = group is event.group and flags is event.flags and decision is event.decision
+        self._events.append(event if is_same else replace(event, group=group, flags=flags, decision=decision))
+
+    def _bounded_decision(self, decision: LoggedDecision | None) -> LoggedDecision | None:
+        if decision is None:
+            return None
+        if self._decision_characters + decision.size > MOST_DECISION_CHARACTERS:
+            return replace(decision, steps=())
+        self._decision_characters += decision.size
+        return decision
 
     def _bounded(self, group: UsageGroup) -> UsageGroup:
         if group.hour != self._hour:
@@ -135,6 +147,9 @@ class UsageWriter:
                 self._unwritten = _Batch(self._events[:BATCH], self._samples, self._pairs)
                 self._events, self._samples, self._pairs = self._events[BATCH:], [], []
                 self._sample_tokens = 0
+                self._decision_characters = sum(
+                    event.decision.size for event in self._events if event.decision
+                )
             batch = self._unwritten
             try:
                 await loop.run_in_executor(self._writer, _write, batch)

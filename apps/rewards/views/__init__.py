@@ -9,6 +9,7 @@ from apps.rewards.views.endpoint import (
     endpoint_try,
     project_node,
 )
+from apps.rewards.views.guard import guard_decision_detail, guard_log, guard_review
 from apps.rewards.views.reasons import trajectory_reasons
 from apps.rewards.views.release import (
     release_canary,
@@ -40,6 +41,9 @@ __all__ = [
     "endpoint_switch",
     "endpoint_try",
     "endpoint_usage",
+    "guard_decision_detail",
+    "guard_log",
+    "guard_review",
     "project_node",
     "release_canary",
     "release_promote",
