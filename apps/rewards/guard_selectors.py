@@ -1,6 +1,5 @@
 """Reads of a guard's decisions, and how often people found each rule right."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +70,6 @@ def rule_precisions(endpoint: Endpoint) -> list[RulePrecision]:
     """Most decisions first. Of what no rule decided, `rule` is empty."""
     counts = {name: Count("pk", filter=Q(**conditions)) for name, conditions in REVIEWS.items()}
     groups = endpoint.guard_decisions.order_by().values("rule", "decision")
-    rows: Iterable[dict[str, Any]] = groups.annotate(count=Count("pk"), **counts)
+    rows: Any = groups.annotate(count=Count("pk"), **counts)
     found = [RulePrecision(**row) for row in rows]
     return sorted(found, key=lambda row: (-row.count, row.rule, row.decision))

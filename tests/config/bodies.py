@@ -58,6 +58,7 @@ BODIES: dict[str, Any] = {
     "reward-programs/<int:pk>/dry-runs": {"sample": 1},
     "subgoals/<int:pk>": {"subgoals": [{"goal": "opened", "expression": "opened the map"}]},
     "policy-documents": {"name": "Refunds", "text": "You must ask before a refund."},
+    "guard-decisions/<int:pk>/answer": {"is_right": True},
     "policy-documents/<int:pk>/merge": {"rules": [1, 2]},
     "policy-rules/<int:pk>": {"severity": "low"},
     "subgoal-proposals": {"llm_connection": "judge"},

@@ -41,7 +41,7 @@ from tests.config.world import World, filled, make_world
 from tests.worlds import home_settings, rows_of_a_module
 
 # The last part of a path whose decision is a person's.
-DECISIONS = {"accept", "reject", "approve", "confirm", "mark"}
+DECISIONS = {"accept", "reject", "approve", "confirm", "mark", "answer"}
 
 
 def test_every_operation_documents_its_scopes() -> None:
