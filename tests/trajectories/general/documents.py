@@ -213,4 +213,11 @@ DOCUMENTS: dict[str, Any] = {
         "text": "Your order left our house on Monday.",
         "sentiment": "neutral",
     },
+    "step-rows": {
+        "step_number": 1,
+        "action": {"action_type": "calculator", "payload": "6000 / 3"},
+        "observation": {"type": "tool_result", "result": 2000},
+        "reward": 0.5,
+        "done": True,
+    },
 }  # fmt: skip

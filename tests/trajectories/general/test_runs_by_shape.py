@@ -27,6 +27,7 @@ TEXTS = {
         f"<|im_start|>{role}\n{text}<|im_end|>\n"
         for role, text in (("user", ASKED), ("assistant", TOLD), ("user", THANKS))
     ),
+    "tags": f"\n\n<user> {ASKED}\n<assistant> {TOLD}\n<user> {THANKS}\n",
     "times": f"[2026-01-02 10:11:12] Customer: {ASKED}\n[2026-01-02 10:11:20] Desk: {TOLD}\n"
     f"[2026-01-02 10:12:00] Customer: {THANKS}\n[2026-01-02 10:12:01] Desk: Good bye.\n",
 }
@@ -126,12 +127,34 @@ def test_answers_by_their_names_to_prompts_elsewhere() -> None:
     for name in ("completion", "raw_response", "gpt_4_answer", "agent_output"):
         (found,) = read_document({"problem_id": 7, name: "It is 42.", "reward": 0.5}).trajectories
         assert (sources(found), found.task.id, found.reward) == ("a", "7", 0.5)
+    (found,) = read_document(
+        {"id": 1, "ticket_text": "I forgot it.", "ai_response": "Reset it."}
+    ).trajectories
+    assert (sources(found), found.steps[0].text) == ("ua", "I forgot it.")
+    (found,) = read_document({"prompt_id": "q7", "model": "small", "response": "I pause."}).trajectories
+    assert (sources(found), found.task.id, found.agent) == ("a", "q7", "small")
+    assert formats.find({"prompt_id": "q7", "response": "I pause."}) is None  # whose it is
     assert formats.find({"problem_id": 7, "reference_answer": "It is 42."}) is None
 
 
 def test_a_conversation_in_one_text() -> None:
     row = {"id": 3, "dialogue": "User: Where is it?\nAssistant: In Ulm.\nUser: Thanks.", "score": 2}
     assert sources(read_document(row).only) == "uau"
+
+
+def test_steps_of_records_are_one_run() -> None:
+    def step(number: int, **around: Any) -> dict[str, Any]:
+        action = {"action_type": "calculator", "payload": f"{number} + 1"}
+        return {"step_number": number, "action": action, "observation": {"result": number + 1}} | around
+
+    read = read_lines([step(1), step(2, reward=1.0)])
+    assert read.format == "step-rows" and [sources(each) for each in read.trajectories] == ["aa"]
+    call = read.only.steps[1].tool_calls[0]
+    assert (call.name, call.arguments, read.only.steps[1].reward) == ("calculator", "2 + 1", 1.0)
+    read = read_lines([step(1, run_id="a"), step(1, run_id="b"), step(2, run_id="a")])
+    assert [sources(each) for each in read.trajectories] == ["aa", "a"]
+    read = read_lines([step(1), step(2), step(1)])
+    assert read.trajectories == [] and "give each step the `run_id` of its run" in read.errors[0]
 
 
 def test_turns_of_an_attack_have_roles() -> None:

@@ -7,6 +7,7 @@ from apps.trajectories.formats.general import (
     react_text,
     recorded_turns,
     search_samples,
+    step_rows,
     turn_lists,
     turn_rows,
 )
@@ -16,6 +17,7 @@ FORMATS = (
     ("action-steps", "steps of an action and what was observed (InterCode, ScienceWorld)", action_steps),
     ("react-text", "a run of ReAct as one text (FireAct, KnowAgent)", react_text),
     ("recorded-turns", "a prompt and the recorded turns of a model (DeerFlow)", recorded_turns),
+    ("step-rows", "runs with a step of an action and what was observed a record", step_rows),
     ("turn-rows", "conversations with a turn a record", turn_rows),
     ("prompt-answer", "a prompt and an answer under other names", prompt_answer),
     ("turns", "conversations under other names (Taskmaster, ParlAI, SGD)", turn_lists),

@@ -76,7 +76,17 @@ _RUNS = (
 _LOOKED = 8  # steps of a list by which it is recognised
 _TASKS = (*PROMPTS, "task", "objective", "intent", "env_description")
 _CALLED = ("name", "tool", "function", "tool_name", "action_type", "action_name", "type")
-_GIVEN = ("arguments", "args", "input", "parameters", "kwargs", "tool_input", "action_input", "tool_args")
+_GIVEN = (
+    "arguments",
+    "args",
+    "input",
+    "parameters",
+    "kwargs",
+    "tool_input",
+    "action_input",
+    "tool_args",
+    "payload",
+)
 READ = (
     *("/reward", "/success", "/id", "/task_id"),
     *(f"/{name}/*/reward" for name in _LISTS),

@@ -27,7 +27,7 @@ from apps.trajectories.formats.general.row_names import (
     prompt_name,
 )
 from apps.trajectories.formats.general.speaker_names import is_model_name
-from apps.trajectories.formats.stated import SUCCESS_KEYS, stated_success
+from apps.trajectories.formats.stated import SUCCESS_KEYS, model_name, stated_success
 from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory, clean
 from workers.schema.decode import require_object
@@ -42,6 +42,7 @@ _ANSWERS = (
         "prediction",
         "bot",
         "assistant",
+        "ai",
         "generated_answer",
         "predicted_output",
         "main_output",
@@ -63,6 +64,10 @@ _MADE = frozenset(
 )
 _BY = frozenset(
     ("model", "agent", "llm", "bot", "assistant", "ai", "chatbot", "generated", "predicted", "final", "raw")
+)
+_SAID = frozenset(("text", "message", "question", "query", "request", "prompt", "input", "content"))
+_ASKERS = frozenset(
+    ("user", "customer", "ticket", "human", "client", "patient", "student", "question", "task")
 )
 _ALONE = (  # answers, also to prompts that only have an id
     *(
@@ -116,7 +121,7 @@ def sniff(document: Any) -> bool:
     asked, answer = _prompt(row), answer_name(row)
     if answer not in _ANSWERS and enclosed_runs.sniff(row):  # of which the answer is only the end
         return False
-    return bool(answer) and answer != asked and bool(asked or (_is_answer_name(answer) and _id_name(row)))
+    return bool(answer) and answer != asked and bool(asked or (_is_alone(row, answer) and _id_name(row)))
 
 
 def named_plainly(row: dict[str, Any]) -> dict[str, Any]:
@@ -131,8 +136,20 @@ def named_plainly(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _prompt(row: dict[str, Any]) -> str:
-    found = prompt_name(row)
+    found = prompt_name(row) or _asked_by_words(row)
     return found or ("task" if first_name(row, _AGENTS) and first_name(row, ("task",)) else "")
+
+
+def _asked_by_words(row: dict[str, Any]) -> str:
+    """Of a row in which an answer is a model's by its name: what was asked by a name such as `ticket_text`."""
+    if not any(map(_is_answer_name, row)):
+        return ""
+    return next((key for key in row if _is_asked_name(key) and _is_text(row[key])), "")
+
+
+def _is_asked_name(key: str) -> bool:
+    words = key.lower().replace("-", "_").split("_")
+    return len(words) > 1 and words[-1] in _SAID and not _ASKERS.isdisjoint(words[:-1])
 
 
 def _id_name(row: dict[str, Any]) -> str:
@@ -155,6 +172,11 @@ def answer_name(row: dict[str, Any]) -> str:
     if not found and isinstance(row.get("plan"), list) and row["plan"]:
         found = "plan"
     return found
+
+
+def _is_alone(row: dict[str, Any], answer: str) -> bool:
+    """Whether an answer is known as a model's without its prompt: by its name, or by the model that is named."""
+    return _is_answer_name(answer) or (answer == "response" and bool(model_name(row)))
 
 
 def _is_answer_name(key: str) -> bool:
@@ -180,7 +202,7 @@ def _has_outcome(row: dict[str, Any]) -> bool:
 def read(document: Any) -> Trajectory:
     row, _ = clean(named_plainly(require_object(document)))
     answer, name = answer_name(row), _prompt(row)
-    if not answer or not (name or _is_answer_name(answer)):
+    if not answer or not (name or _is_alone(row, answer)):
         missing = "prompt" if answer else "answer of a model"
         raise InvalidRecord(f"the row has no {missing}; leave it out.")
     asked, columns = asked_messages(row, name)

@@ -1,5 +1,5 @@
 """Conversations written as text, whose lines name who speaks: `User: ...`, `**Assistant:** ...`, `## Human`,
-`[USER]`, `=== assistant ===`, `<|im_start|>user`, each with a time before it or not.
+`[USER]`, `=== assistant ===`, `<|im_start|>user`, `<user> ...`, each with a time before it or not.
 
 Marks are those of speakers whose role is known by name; of several further names that begin lines none is a speaker,
 but where no agent is known and only one name begins lines often, it is the agent's. A text has to begin with a mark but
@@ -25,6 +25,7 @@ _HEADING = TextPattern(
     rf"^[ \t]*(?:#{{1,6}}|[=*<>~-]{{2,80}}|\[|<\|(?:im_start\|>|start_header_id\|>)?)[ \t]*({_NAME}){_TURN}[ \t]*"
     r"(?:[=*<>~-]{2,80}|\]|(?:<\|end_header_id)?\|>)?:?[ \t]*$"
 )
+_TAG = TextPattern(rf"^[ \t]*(?:<\|?({_NAME})\|?>)[ \t]*")  # in front of what is said, on its line
 END_MARKS = ("<|im_end|>", "<|eot_id|>", "<|end|>")
 _MOST_PREAMBLE = 10  # lines that are not empty
 _LEAST_OTHER = 2  # times that a name which is not known begins a line
@@ -76,7 +77,7 @@ def conversation(text: str) -> tuple[str, list[SpokenTurn]] | None:
 
 
 def _spoken_line(line: str) -> SpokenLine:
-    for pattern in (_COLON, _HEADING):
+    for pattern in (_COLON, _HEADING, _TAG):
         bare = line.rstrip("\r\n")
         mark = pattern.match(bare) if len(bare) < 2**16 else pattern.match(bare[:200])
         if mark is not None:
