@@ -51,6 +51,8 @@ NAMES = (
         "ranked_factors",
         "attack_training",
         "agents",
+        "agent_drift",
+        "task_difficulty",
         "monitors",
         "releases",
         "interval_coverage",

@@ -58,6 +58,7 @@ FOLDERS = {
             "rewards",
             "subgoals",
             "task_difficulty",
+            "agent_drift",
         ),
         "web",
     ),

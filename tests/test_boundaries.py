@@ -37,6 +37,7 @@ ORDER = (
     "proposals",
     "subgoals",
     "task_difficulty",
+    "agent_drift",
     "hindsight",
     "active_learning",
     "monitoring",

@@ -102,6 +102,7 @@ INSTALLED_APPS = [
     "apps.proposals",
     "apps.subgoals",
     "apps.task_difficulty",
+    "apps.agent_drift",
     "apps.hindsight",
     "apps.active_learning",
     "apps.monitoring",

@@ -49,6 +49,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<slug:slug>/reward-programs/", include("apps.reward_programs.urls")),
     path("p/<slug:slug>/subgoals/", include("apps.subgoals.urls")),
     path("p/<slug:slug>/task-difficulty/", include("apps.task_difficulty.urls")),
+    path("p/<slug:slug>/agent-versions/", include("apps.agent_drift.urls")),
     path("p/<slug:slug>/hindsight/", include("apps.hindsight.urls")),
     path("p/<slug:slug>/reward-studies/", include("apps.reward_studies.urls")),
     path("p/<slug:slug>/connectors/", include("apps.connectors.urls")),

@@ -115,6 +115,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/reward-programs/<int:pk>/delete/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/reward-programs/jobs/<int:pk>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/task-difficulty/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/agent-versions/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/task-difficulty/export/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/subgoals/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/subgoals/propose/": ("GET", Role.RESEARCHER),

@@ -32,6 +32,7 @@ NAV_GROUPS = (
         (
             NavPage("Trajectories", "trajectories:trajectory-list"),
             NavPage("Agents", "trajectories:agents-compare"),
+            NavPage("Agent versions", "agent_drift:version-list"),
             NavPage("Task difficulty", "task_difficulty:task-difficulty"),
             NavPage("Semantic search", "semantic_search:semantic-search"),
             NavPage("Clusters", "semantic_search:clustering-list"),

@@ -1,0 +1,118 @@
+"""Agent versions that are worse than the first one: the page, and one alert of each."""
+
+import pytest
+from django.urls import reverse
+
+from apps.accounts.models import AuditEvent, Project, Role
+from apps.accounts.services import create_project
+from apps.agent_drift.selectors import OUTCOME, version_scores
+from apps.agent_drift.services import VERB, check_agents, raise_drift_alerts
+from apps.inbox.models import Notification
+from apps.trajectories.models import Task, Trajectory
+from apps.trajectories.services import replace_facts
+from tests.factories import make_member, make_outsider, member_client, signed_in
+
+ADDRESS = "agent_drift:version-list"
+
+
+def add_version(
+    project: Project, version: str, *, count: int, bad: int = 0, agent: str = "desk"
+) -> list[Trajectory]:
+    """`bad` of them failed."""
+    task, _ = Task.objects.get_or_create(project=project, external_id="t", defaults={"instruction": "Help."})
+    return [
+        Trajectory.objects.create(
+            project=project,
+            task=task,
+            agent_name=agent,
+            agent_version=version,
+            source_format="openai",
+            content_hash="0" * 64,
+            step_count=2,
+            agent_step_count=1,
+            token_count=9,
+            success=number >= bad,
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return create_project(slug="desk")
+
+
+def test_a_worse_version_raises_one_alert(project: Project) -> None:
+    make_member(project, "rose@example.org", Role.RESEARCHER)
+    add_version(project, "1", count=60, bad=2)
+    add_version(project, "2", count=60, bad=3)
+    assert raise_drift_alerts(project) == []
+    add_version(project, "3", count=60, bad=30)
+    check_agents()
+    event = AuditEvent.objects.get(project=project, verb=VERB)
+    assert (event.data["version"], event.data["score"], event.data["reference_version"]) == (
+        "desk 3",
+        OUTCOME,
+        "1",
+    )
+    notification = Notification.objects.get(user__email="rose@example.org")
+    assert "desk 3 is worse than version 1 in failed outcome: 50.0 % of 60 trajectories" in notification.title
+    check_agents()
+    assert AuditEvent.objects.filter(verb=VERB).count() == 1
+    add_version(project, "4", count=60, bad=40)
+    assert [row.agent_version for row in raise_drift_alerts(project)] == ["4"]
+
+
+def test_a_slow_drift_is_found_over_versions(project: Project) -> None:
+    add_version(project, "0", count=300, bad=6)
+    for number in range(1, 6):
+        add_version(project, str(number), count=60, bad=9)
+    rows = {row.agent_version: row for row in version_scores(project)}
+    assert not rows["1"].has_drifted  # no version alone is enough
+    assert rows["5"].has_drifted and rows["5"].later.trials == 300
+    assert rows["0"].state == "reference" and rows["0"].log_e_value is None
+
+
+def test_scores_of_metrics_and_judges_are_compared_too(project: Project) -> None:
+    first, second = add_version(project, "1", count=50), add_version(project, "2", count=50)
+    facts = [(each.pk, "Keeps secrets", 1.0) for each in first]
+    facts += [(each.pk, "Keeps secrets", -1.0 if place % 2 else 1.0) for place, each in enumerate(second)]
+    replace_facts(project=project, kind="judge 1", facts=facts)
+    rows = {(row.score, row.agent_version): row for row in version_scores(project)}
+    assert rows["Keeps secrets", "2"].has_drifted
+    assert not rows[OUTCOME, "2"].has_drifted
+    assert rows["Keeps secrets", "2"].alpha == pytest.approx(0.01 / 4)
+
+
+def test_small_references_other_agents_and_single_versions_are_not_tested(project: Project) -> None:
+    add_version(project, "1", count=10)
+    add_version(project, "2", count=60, bad=50)
+    add_version(project, "", count=60, bad=50, agent="alone")
+    rows = version_scores(project)
+    assert {row.agent_name for row in rows} == {"desk"}
+    assert [row.state for row in rows] == ["reference", "reference below 30"]
+    assert raise_drift_alerts(project) == []
+
+
+def test_an_archived_project_is_left_alone(project: Project) -> None:
+    from django.utils import timezone
+
+    add_version(project, "1", count=60)
+    add_version(project, "2", count=60, bad=50)
+    Project.objects.filter(pk=project.pk).update(archived_at=timezone.now())
+    check_agents()
+    assert not AuditEvent.objects.filter(verb=VERB).exists()
+
+
+def test_the_page_shows_what_drifted(project: Project) -> None:
+    client = member_client(project, Role.RESEARCHER)
+    address = reverse(ADDRESS, args=["desk"])
+    assert b"No versions to compare" in client.get(address).content
+    add_version(project, "1", count=60, bad=2)
+    add_version(project, "2", count=60, bad=30)
+    page = client.get(address).content.decode()
+    assert "desk 2 is worse than version 1 in failed outcome" in page
+    assert "30 of 60" in page and "2 of 60" in page
+    assert client.post(address).status_code == 405
+    assert member_client(project, Role.ANNOTATOR).get(address).status_code == 403
+    assert signed_in(make_outsider()).get(address).status_code == 404
