@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from touchstone_client.errors import MissingExtra
+
 from docs.site.page_tree import blocks
 from workers.errors import RewardError
 
@@ -376,10 +378,25 @@ def _import_faults(module: str, names: list[str]) -> Iterator[str]:
     if not _is_module(module):
         yield f"There is no module {module}."
         return
-    loaded = importlib.import_module(module)
+    there = _names_in(module)
     for name in names:
-        if not hasattr(loaded, name) and not _is_module(f"{module}.{name}"):
+        if name not in there and not _is_module(f"{module}.{name}"):
             yield f"{module} has no {name}."
+
+
+def _names_in(module: str) -> set[str]:
+    """By its source where a package that it needs is not installed."""
+    try:
+        return set(dir(importlib.import_module(module)))
+    except MissingExtra:
+        found = importlib.util.find_spec(module)
+        assert found is not None and found.origin is not None
+        body = ast.parse(Path(found.origin).read_text()).body
+        return {
+            node.name
+            for node in body
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        }
 
 
 def _toml_faults(code: str) -> Iterator[str]:
