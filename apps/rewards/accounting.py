@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.db.models import Model
 from django.utils import timezone
 
+from apps.rewards.guard_log import LoggedDecision
 from apps.rewards.models import (
     Endpoint,
     GuardDecision,
@@ -88,9 +89,10 @@ def write_usage(
     )
     counted_before = set(repeated)
     GuardDecision.objects.bulk_create(
-        _guard_decision(event)
+        _guard_decision(event, logged)
         for place, event in enumerate(events)
-        if event.decision and place not in counted_before and event.group.endpoint in there
+        if place not in counted_before and event.group.endpoint in there
+        for logged in event.decisions
     )
     _add_pairs(group_pairs(pairs))
     return True
@@ -216,9 +218,8 @@ def _score_sample(sampled: SampledItem) -> ScoreSample:
     )
 
 
-def _guard_decision(event: UsageEvent) -> GuardDecision:
-    group, logged = event.group, event.decision
-    assert logged is not None
+def _guard_decision(event: UsageEvent, logged: LoggedDecision) -> GuardDecision:
+    group = event.group
     return GuardDecision(
         endpoint_id=group.endpoint,
         version=group.version,

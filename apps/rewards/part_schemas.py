@@ -6,6 +6,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from workers.schema.components import Component
+from workers.schema.guards import GuardSettings
 from workers.schema.patterns import TextPattern
 from workers.schema.transforms import Normalise, Transform
 
@@ -21,6 +22,17 @@ def part_schemas() -> dict[str, list[dict[str, Any]]]:
     return {
         "components": [_part_schema(part) for part in get_args(Component)],
         "transforms": [_part_schema(part) for part in get_args(Transform)],
+    }
+
+
+def guard_schema() -> dict[str, Any]:
+    """The guard settings of a spec, in the same form."""
+    fields = msgspec.structs.fields(GuardSettings)
+    whole, of_fields = _split_help(GuardSettings.__doc__ or "", {field.name for field in fields})
+    return {
+        "title": "Guard settings",
+        "help": whole,
+        "fields": [_field_schema(field) | {"help": of_fields.get(field.name, "")} for field in fields],
     }
 
 

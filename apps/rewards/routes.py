@@ -29,6 +29,7 @@ COMPAT = (
     PublicRoute("/compat/nemo-gym/{endpoint}/verify", _POST),
     PublicRoute("/compat/slime/{endpoint}", _POST),
     PublicRoute("/compat/llamafactory/{endpoint}", _POST),
+    PublicRoute("/compat/openai/v1/moderations", _POST),
 )
 _PROBED = ("/compat", "/compat/vllm", "/compat/sglang", "/compat/tei")
 PROBES = (

@@ -43,7 +43,7 @@ class UsageGroup:
 @dataclass(frozen=True, slots=True)
 class UsageEvent:
     """One request. receipt: the same for repetitions of a request, if the caller sent a key. status: of HTTP.
-    flags: with the number of items that have each. decision: of a guard, to be logged.
+    flags: with the number of items that have each. decisions: of a guard, to be logged.
     """
 
     group: UsageGroup
@@ -56,7 +56,7 @@ class UsageEvent:
     truncated: int = 0
     receipt: UUID | None = None
     flags: tuple[tuple[str, int], ...] = ()
-    decision: LoggedDecision | None = None
+    decisions: tuple[LoggedDecision, ...] = ()
 
 
 @dataclass(slots=True)

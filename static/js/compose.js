@@ -5,6 +5,8 @@ const text = document.getElementById("id_spec");
 const schemas = JSON.parse(document.getElementById("part-schemas").textContent);
 const offered = JSON.parse(document.getElementById("part-choices").textContent);
 
+const guardSchema = JSON.parse(document.getElementById("guard-schema").textContent);
+
 const make = (tag, properties = {}, ...children) => {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children);
@@ -151,6 +153,22 @@ function adder(spec, list, label) {
   return make("div", {}, make("div", { className: "d-flex gap-2" }, select, add), help);
 }
 
+function guardCard(spec) {
+  const change = (edit) => () => { edit(); write(spec); show(); };
+  if (!spec.guard) {
+    const add = make("button", { type: "button", className: "btn btn-secondary align-self-start", textContent: "Add guard settings" });
+    add.addEventListener("click", change(() => { spec.guard = {}; }));
+    return add;
+  }
+  const remove = moveButton("Remove", false, change(() => { delete spec.guard; }));
+  const head = make("div", { className: "d-flex flex-wrap justify-content-between gap-2" }, make("strong", { textContent: guardSchema.title }), remove);
+  const help = make("p", { className: "caption mt-1 mb-2", textContent: guardSchema.help });
+  const fields = make("div", { className: "part-fields" }, ...guardSchema.fields.map((field) => fieldRow(spec, spec.guard, field, `guard-${field.name}`)));
+  const box = make("section", { className: "part-card" }, head, help, fields);
+  box.setAttribute("aria-label", guardSchema.title);
+  return box;
+}
+
 function show() {
   const spec = read();
   if (!spec) {
@@ -162,6 +180,7 @@ function show() {
   ];
   root.replaceChildren(
     ...list("components", "Components: a weighted sum", "Add component"), ...list("transforms", "Transforms, in order", "Add transform"),
+    make("h2", { textContent: "Guard" }), guardCard(spec),
   );
 }
 

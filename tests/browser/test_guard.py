@@ -1,5 +1,6 @@
 """What a researcher does with the decisions of a guard: filters them, and says whether they were right."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -80,3 +81,22 @@ def test_an_endpoint_without_a_guard(page: Page, live_server: Any, tools: Any, c
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Decisions are kept for 7 days.")).to_be_visible()
     tools.shoot(page, "guard_empty")
+
+
+def test_guard_settings_in_the_builder(page: Page, live_server: Any, tools: Any, campaign: Campaign) -> None:
+    tools.login(page, live_server, User.objects.get(email="rose@example.org"))
+    page.goto(f"{live_server.url}/p/desk/endpoints/compose/")
+    spec = lambda: json.loads(page.locator("#id_spec").input_value())  # noqa: E731
+    before = spec()
+    page.get_by_role("button", name="Add guard settings").click()
+    card = page.get_by_role("region", name="Guard settings")
+    expect(card.get_by_label("On failure")).to_have_value("deny")
+    card.get_by_label("On failure").select_option("allow")
+    card.get_by_label("Ask below").fill("-1.5")
+    card.get_by_label("Ask below").blur()
+    card.get_by_label("Ask when uncertain").uncheck()
+    guard = {"on_failure": "allow", "ask_below": -1.5, "ask_when_uncertain": False}
+    assert spec() == before | {"guard": guard}
+    tools.shoot(page, "compose_guard")
+    card.get_by_role("button", name="Remove").click()
+    assert spec() == before

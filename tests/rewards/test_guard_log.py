@@ -94,8 +94,8 @@ def test_what_waits_for_the_database_is_bounded(monkeypatch: pytest.MonkeyPatch)
     writer = usage_writer.UsageWriter()
     group = UsageGroup(1, timezone.now(), 1, "tsk_1")
     for _ in range(2):
-        writer.record(UsageEvent(group, 200, 1.0, decision=logged(content("q" * 40, "a" * 20), 1000)))
-    first, second = (event.decision for event in writer._events)
+        writer.record(UsageEvent(group, 200, 1.0, decisions=(logged(content("q" * 40, "a" * 20), 1000),)))
+    first, second = (event.decisions[0] for event in writer._events)
     assert first and second and first.action and not second.action and second.result.decision == "deny"
 
 
@@ -204,7 +204,7 @@ def test_review_pages(lab_endpoint: Endpoint) -> None:
 
 def test_a_batch_is_written_once(lab_endpoint: Endpoint) -> None:
     group, batch = UsageGroup(lab_endpoint.pk, timezone.now(), 1, "tsk_1"), uuid.uuid4()
-    event = UsageEvent(group, 200, 1.5, decision=logged(content("q", "a"), 100, rule="confirm"))
+    event = UsageEvent(group, 200, 1.5, decisions=(logged(content("q", "a"), 100, rule="confirm"),))
     for _ in range(2):
         accounting.write_usage(batch=batch, events=[event])
     assert lab_endpoint.guard_decisions.get().rule == "confirm"

@@ -34,6 +34,10 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     "verify": [{"responses_create_params": {"input": "Hi"}, "response": {"output": MESSAGES[1:]}}],
     "slime": [{"prompt": "Hi", "response": "Hello.", "label": "x"}],
     "llamafactory": [{"messages": ["Hi Hello."]}],
+    "moderations": [
+        {"model": "e", "input": "a"},
+        {"model": "e", "input": [{"type": "text", "text": "a"}, "b"]},
+    ],
 }
 SGLANG = [{"model": "e", "text": ["a", ["b", "c"]]}, {"model": "e", "input_ids": [1]}]
 

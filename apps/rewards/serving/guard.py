@@ -15,12 +15,14 @@ from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.request_keys import GUARD_KEYS
 from apps.rewards.serving.requests import ScoreRequest, check_keys, parse_tags, parse_version, read_document
 from apps.rewards.serving.response import ScoreResponse
+from workers.engine import ItemScore
 from workers.engine.rules.policy_checks import CheckedRun, Violation
 from workers.errors import InvalidRecord
-from workers.schema import Trajectory
+from workers.schema import ScoreInput, Trajectory
 from workers.schema.decode import require_list, require_object
 from workers.schema.endpoints import EndpointSpec
 from workers.schema.guards import GuardSettings
+from workers.schema.policy_checks import PolicyCheck
 from workers.schema.policy_part import PolicyChecks
 from workers.schema.rendered_items import parse_scored_item
 
@@ -55,26 +57,34 @@ def parse_guard(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
 
 
 def decide(response: ScoreResponse) -> None:
-    """In a parser thread: the response's `guard`, and the flag of the decision at the score. Raises Problem 422 for an
-    endpoint that has nothing to decide by."""
-    spec, (score,) = response.spec, response.scores
+    """In a parser thread: the response's `guards`, and the flag of each decision at its score. Raises Problem 422 for
+    an endpoint that has nothing to decide by."""
+    spec, checks = response.spec, policy_checks_of(response)
     assert spec is not None
-    parts = [part for part in spec.components if isinstance(part, PolicyChecks)]
-    if not parts and spec.guard is None:
+    if not checks and spec.guard is None:
         raise Problem(
             "This endpoint has no policy checks and no guard settings; deploy a spec with a component of the type "
             "`policy_checks`, or with `guard`.",
             status=422,
         )
-    found = _violations(parts, response)
-    decision = _by_checks(found) or _by_reward(spec, response) or GuardResult(decision="allow")
-    response.scores = [replace(score, flags=(*score.flags, f"guard_{decision.decision}"))]
-    response.guard = decision
+    response.guards = [
+        _by_checks(_violations(checks, item)) or _by_reward(spec, score) or GuardResult(decision="allow")
+        for item, score in zip(response.sent_items, response.scores, strict=True)
+    ]
+    response.scores = [
+        replace(score, flags=(*score.flags, f"guard_{result.decision}"))
+        for result, score in zip(response.guards, response.scores, strict=True)
+    ]
+
+
+def policy_checks_of(response: ScoreResponse) -> list[PolicyCheck]:
+    assert response.spec is not None
+    parts = [part for part in response.spec.components if isinstance(part, PolicyChecks)]
+    return [check for part in parts for check in part.checks]
 
 
 def guard_reply(response: ScoreResponse) -> dict[str, Any]:
-    spec, (score,), decision = response.spec, response.scores, response.guard
-    assert decision is not None
+    spec, (score,), (decision,) = response.spec, response.scores, response.guards
     settings = (spec.guard if spec is not None else None) or GuardSettings()
     return {
         "endpoint": response.endpoint,
@@ -87,11 +97,11 @@ def guard_reply(response: ScoreResponse) -> dict[str, Any]:
     }
 
 
-def _violations(parts: list[PolicyChecks], response: ScoreResponse) -> list[Violation]:
+def _violations(checks: list[PolicyCheck], item: ScoreInput) -> list[Violation]:
     """Of the last step, which is the action."""
-    content = response.sent_items[0].content
+    content = item.content
     assert isinstance(content, Trajectory)
-    run = CheckedRun([check for part in parts for check in part.checks])
+    run = CheckedRun(checks)
     for step in content.steps[:-1]:
         run.add(step)
     return run.violations(content.steps[-1])
@@ -118,8 +128,8 @@ def _by_checks(found: list[Violation]) -> GuardResult | None:
     )
 
 
-def _by_reward(spec: EndpointSpec, response: ScoreResponse) -> GuardResult | None:
-    settings, (score,) = spec.guard, response.scores
+def _by_reward(spec: EndpointSpec, score: ItemScore) -> GuardResult | None:
+    settings = spec.guard
     if settings is None:
         return None
     if settings.ask_below is not None and score.reward < settings.ask_below:

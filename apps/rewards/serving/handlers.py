@@ -112,7 +112,7 @@ def wired(wire: Wire) -> Handler:
     """A handler that speaks a trainer's protocol. What its reply has no field for is in the headers."""
 
     async def handle(request: Request) -> Response:
-        response = await _respond(request, wire.parse, query_key=True)
+        response = await _respond(request, wire.parse, query_key=True, finish=wire.finish)
         reply = _answer(response, wire.reply(response))
         if response.flags:
             reply.headers["X-Touchstone-Flags"] = flags_header(response.flags)

@@ -82,22 +82,23 @@ class RequestLog:
                 truncated=sum("truncated" in score.flags for score in scores),
                 flags=tuple(Counter(flag for score in scores for flag in set(score.flags)).items()),
                 receipt=self._receipt("" if version == response.version else "candidate"),
-                decision=self._decision(response),
+                decisions=tuple(
+                    self._decision(response, place) for place in (places if response.guards else ())
+                ),
             )
         )
 
-    def _decision(self, response: ScoreResponse) -> LoggedDecision | None:
+    def _decision(self, response: ScoreResponse, place: int) -> LoggedDecision:
         """Of a guard. Every decision to ask is reviewed, and a share of the others."""
-        if response.guard is None:
-            return None
         assert self.deployment is not None
-        info, content = self.deployment.info, response.sent_items[0].content
+        info, result = self.deployment.info, response.guards[place]
+        content = response.sent_items[place].content
         assert isinstance(content, Trajectory)
         return LoggedDecision(
-            result=response.guard,
+            result=result,
             at=timezone.now(),
-            reward=response.scores[0].reward,
-            is_sampled=response.guard.decision == "ask" or random() < info.guard_review_share,  # noqa: S311
+            reward=response.scores[place].reward,
+            is_sampled=result.decision == "ask" or random() < info.guard_review_share,  # noqa: S311
             redaction=info.guard_redaction,
             steps=last_steps(content, info.guard_characters),
             characters=info.guard_characters,

@@ -19,8 +19,8 @@ class ScoreResponse:
     items: as the version that scored them reads them. sent_items: as they were sent, for another version to read.
 
     release: the open one; None where one version was asked for. by_candidate: places of the items that its candidate
-    scored. spec: of `version`. version_before: the one that scored the policy run before, where it was another. guard:
-    what was decided about the one item. usage: as the reply has it.
+    scored. spec: of `version`. version_before: the one that scored the policy run before, where it was another. guards:
+    what was decided about each item, where a guard was asked. usage: as the reply has it.
     """
 
     endpoint: str
@@ -35,7 +35,7 @@ class ScoreResponse:
     version_before: int | None = None
     by_candidate: frozenset[int] = frozenset()
     spec: EndpointSpec | None = None
-    guard: GuardResult | None = None
+    guards: list[GuardResult] = field(default_factory=list)
     usage: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -82,13 +82,13 @@ class UsageWriter:
         group, flags = self._bounded(event.group), event.flags
         if flags:
             flags = self._bounded_flags(event)
-        decision = self._bounded_decision(event.decision)
-        is_same = group is event.group and flags is event.flags and decision is event.decision
-        self._events.append(event if is_same else replace(event, group=group, flags=flags, decision=decision))
+        decisions = tuple(map(self._bounded_decision, event.decisions))
+        is_same = group is event.group and flags is event.flags and not decisions
+        self._events.append(
+            event if is_same else replace(event, group=group, flags=flags, decisions=decisions)
+        )
 
-    def _bounded_decision(self, decision: LoggedDecision | None) -> LoggedDecision | None:
-        if decision is None:
-            return None
+    def _bounded_decision(self, decision: LoggedDecision) -> LoggedDecision:
         if self._decision_characters + decision.size > MOST_DECISION_CHARACTERS:
             return replace(decision, steps=())
         self._decision_characters += decision.size
@@ -148,7 +148,7 @@ class UsageWriter:
                 self._events, self._samples, self._pairs = self._events[BATCH:], [], []
                 self._sample_tokens = 0
                 self._decision_characters = sum(
-                    event.decision.size for event in self._events if event.decision
+                    logged.size for event in self._events for logged in event.decisions
                 )
             batch = self._unwritten
             try:

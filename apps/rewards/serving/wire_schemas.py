@@ -3,7 +3,7 @@ it loads none of what scoring needs. tests/rewards/test_wire_schemas.py holds th
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
@@ -313,6 +313,35 @@ def _name(server: str, path: str) -> str:
     return f"{server}_{path.replace('/', '_')}"
 
 
+class ModerationText(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    type: Literal["text"]
+    text: str
+
+
+class ModerationRequest(PeerRequest):
+    model: Annotated[str, MinLen(1)] = Field(description="the endpoint; of a path, its last part")
+    input: str | Annotated[list[str | ModerationText], MinLen(1)] = Field(
+        description="what the agent would say"
+    )
+
+
+class ModerationResult(PeerReply):
+    flagged: bool = Field(description="whether the guard does not allow it")
+    categories: dict[str, bool] = Field(description="by policy check, and `reward`")
+    category_scores: dict[str, float]
+    category_applied_input_types: dict[str, list[str]]
+    decision: Literal["allow", "deny", "ask"]
+    reason: str
+
+
+class ModerationReply(PeerReply):
+    id: str
+    model: str
+    results: list[ModerationResult]
+
+
 WIRE_SCHEMAS: dict[str, WireSchema] = {
     "/compat/openrlhf/{endpoint}/get_reward": WireSchema(
         "openrlhf_get_reward", "OpenRLHF: rewards of queries", OpenRlhfRequest, OpenRlhfReply
@@ -330,5 +359,8 @@ WIRE_SCHEMAS: dict[str, WireSchema] = {
     ),
     "/compat/llamafactory/{endpoint}": WireSchema(
         "llama_factory_scores", "LLaMA-Factory: rewards of texts", LlamaFactoryRequest, LlamaFactoryReply
+    ),
+    "/compat/openai/v1/moderations": WireSchema(
+        "openai_moderations", "OpenAI: moderations by an endpoint's guard", ModerationRequest, ModerationReply
     ),
 }

@@ -19,7 +19,7 @@ from apps.rewards import services
 from apps.rewards.dry_run import MOST_JUDGED, dry_run
 from apps.rewards.forms import ComposeForm
 from apps.rewards.models import Endpoint
-from apps.rewards.part_schemas import part_schemas
+from apps.rewards.part_schemas import guard_schema, part_schemas
 from apps.rewards.selectors import endpoints_of
 from apps.training.selectors import models_of
 from workers.errors import RewardError
@@ -39,7 +39,12 @@ def endpoint_compose(request: ProjectRequest, project: Project) -> HttpResponse:
     spec = request.POST.get("spec", "") if is_draft else _first_spec(project, endpoint)
     form = ComposeForm(data, initial={"endpoint": name, "spec": spec})
     context: dict[str, Any] = {"project": project, "form": form, "endpoint": endpoint}
-    context |= {"judges": _judges(project), "most_judged": MOST_JUDGED, "part_schemas": part_schemas()}
+    context |= {
+        "judges": _judges(project),
+        "most_judged": MOST_JUDGED,
+        "part_schemas": part_schemas(),
+        "guard_schema": guard_schema(),
+    }
     context["part_tables"] = [(name.capitalize(), parts) for name, parts in context["part_schemas"].items()]
     context["part_choices"] = {
         "model": [str(model) for model in models_of(project)[:_MOST_OFFERED]],

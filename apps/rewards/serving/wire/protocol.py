@@ -27,13 +27,15 @@ Parse = Callable[[bytes, Mapping[str, str]], ScoreRequest]
 class Wire:
     """path: with `{endpoint}`, or the request's `model` names it. Unknown keys are ignored.
 
-    What its request and reply are is in `wire_schemas`, for the OpenAPI document.
+    What its request and reply are is in `wire_schemas`, for the OpenAPI document. finish: called in a parser
+    thread before anything is recorded.
     """
 
     path: str
     parse: Parse
     reply: Callable[[ScoreResponse], Any]
     methods: tuple[str, ...] = ("POST",)
+    finish: Callable[[ScoreResponse], None] | None = None
 
 
 def endpoint_of(document: Mapping[str, Any]) -> str:
