@@ -139,13 +139,14 @@ def _summary(counts: Sequence[TaskCounts]) -> dict[str, Any]:
 def _interval(
     counts: Sequence[TaskCounts], statistic: Callable[[Sequence[TaskCounts]], float]
 ) -> list[float]:
-    """The value, and the bounds of its interval."""
+    """The value, and the bounds of its interval over tasks; NaN where no action of the kind was proposed."""
     dice = np.random.default_rng(0)
     found = [
         statistic([counts[place] for place in dice.integers(len(counts), size=len(counts))])
         for _ in range(_RESAMPLES)
     ]
-    low, high = np.nanquantile(found, [0.025, 0.975])
+    there = [value for value in found if not np.isnan(value)]
+    low, high = np.quantile(there, [0.025, 0.975]) if there else (np.nan, np.nan)
     return [round(float(value), 4) for value in (statistic(counts), low, high)]
 
 

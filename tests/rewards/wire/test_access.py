@@ -64,7 +64,8 @@ def test_every_wire(service, endpoint, keys, monkeypatch) -> None:
                 "scope": status(f"?key={keys['without the scope']}"),
                 "stranger": status(f"?key={keys['of another project']}"),
             }
+            good = 422 if "moderations" in path else 200  # this endpoint has no guard
             assert found == {
-                "header": 200, "query": 200, "none": 401, "unknown": 401, "scope": 403, "stranger": 404
+                "header": good, "query": good, "none": 401, "unknown": 401, "scope": 403, "stranger": 404
             }, (wire.path, found)  # fmt: skip
             assert client.get(f"{path}?key={keys['good']}").status_code == 405
