@@ -43,11 +43,21 @@ class GuardDecisionPage(Schema):
     next: str | None
 
 
+class GuardViolationOut(Schema):
+    """A check that the action breaks. call: which of its tool calls, from 0."""
+
+    rule: str
+    effect: Literal["deny", "ask"]
+    tool: str
+    call: int
+    reason: str
+
+
 class GuardDecisionReport(GuardDecisionOut):
     """prefix, action: redacted excerpts of what was before the action, and of it."""
 
     reason: str
-    violations: list[dict[str, Any]]
+    violations: list[GuardViolationOut]
     prefix: str
     action: str
     note: str
@@ -131,7 +141,7 @@ def get_guard_decision(request: KeyRequest, slug: str, name: str, pk: int) -> Gu
     "/projects/{slug}/endpoints/{name}/guard-decisions/{int:pk}/answer",
     response=GuardDecisionReport,
     summary="Answer whether a decision was right",
-    openapi_extra=needs(Scope.ADMIN),
+    openapi_extra=needs(Scope.ADMIN, person=True),
 )
 def answer_guard_decision(
     request: KeyRequest, slug: str, name: str, pk: int, body: GuardAnswerIn

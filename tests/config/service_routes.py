@@ -49,6 +49,7 @@ REWARDS = {
     "/compat/tei/predict",
     "/compat/tei/rerank",
     "/compat/nemo-gym/{endpoint}/verify",
+    "/compat/openai/v1/moderations",
     "/compat/slime/{endpoint}",
     "/compat/llamafactory/{endpoint}",
     "/compat/tei/{endpoint}/info",

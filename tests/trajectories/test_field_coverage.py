@@ -355,14 +355,16 @@ def test_a_format_says_what_it_leaves_out() -> None:
 
 
 def _count_of(format: str, document: Any, text: str) -> int:
-    """How often a text is in what was made of a document, and fields in the list of what was dropped of it."""
+    """How often a text is in what was made of a document, as a value or within JSON that is a text there, and fields in
+    the list of what was dropped of it."""
     reader, found = ImportReader(formats.FORMATS[format]), []
     parts = [part for row in read_import_records(io.BytesIO(lines(document))) for part in reader.parts(row)]
     for part in (*parts, *reader.rest()):
         reader.prepare(part)
         found.append(reader.read(part))
     built = json.dumps(msgspec.to_builtins(found, str_keys=True))
-    return built.count(json.dumps(text)) + sum(reader.dropped.counts.values())
+    written = json.dumps(text)
+    return built.count(written) + built.count(json.dumps(written)[1:-1]) + sum(reader.dropped.counts.values())
 
 
 # Calls of a model repeat the messages before them (tracing, openai-trace), states the items of a run (openai-agents),
