@@ -77,9 +77,9 @@ class Checked:
         if page != self._page and not is_demo:
             error = self._turn_to(page)
             if error:
-                return self._told(block, f"what comes before the page failed: {error}", began)
+                return self._record(block, f"what comes before the page failed: {error}", began)
         code = self._with_values(page, block.snippet.code)
-        return self._told(
+        return self._record(
             block, self._ran_python(code) if block.is_python else self._ran_shell(page, code), began
         )
 
@@ -89,7 +89,7 @@ class Checked:
             self.stack.stop()
         self.stack.destroy()
 
-    def _told(self, block: MarkedBlock, error: str, began: float) -> Outcome:
+    def _record(self, block: MarkedBlock, error: str, began: float) -> Outcome:
         self._has_support = self._has_support or "create_project support" in block.snippet.code
         outcome = Outcome(block, error, time.monotonic() - began)
         self.outcomes.append(outcome)

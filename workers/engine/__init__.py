@@ -10,7 +10,8 @@ from workers.engine.item_score import ItemScore
 from workers.engine.judge_components import Ask, Opinion, PicturesSeen
 from workers.engine.prepared import Prepared
 from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
-from workers.engine.versions import ServedModel, VerifierScore, Verify, Version
+from workers.engine.verifier_scores import VerifierScore, Verify
+from workers.engine.versions import ServedModel, Version
 
 __all__ = [
     "Ask",

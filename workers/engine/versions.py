@@ -1,7 +1,7 @@
 """A version of an endpoint, loaded: it renders and scores items until its last request is answered."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,6 +32,7 @@ from workers.engine.reasons import ReasonComponents
 from workers.engine.repeats import repeated_steps
 from workers.engine.rules import RULES, RULES_OF_ALL, rate
 from workers.engine.transforms import TransformChain
+from workers.engine.verifier_scores import VerifierScore, Verify, no_verifier
 from workers.engine.version_checks import (
     common_aggregation,
     learnt_from_comparisons,
@@ -59,32 +60,12 @@ from workers.text.policy_format import policy_format
 
 
 @dataclass(frozen=True, slots=True)
-class VerifierScore:
-    """A verifier's reply for an item. steps: by agent step, which sum to the reward; None where it has none."""
-
-    reward: float
-    steps: tuple[float, ...] | None = None
-
-    def score(self, steps: int) -> ModelScore:
-        if self.steps is None:
-            return ModelScore.at_last_step(self.reward, steps)
-        return ModelScore(self.reward, 0.0, 0.0, self.steps)
-
-
-@dataclass(frozen=True, slots=True)
 class _Replies:
     """By item. models: by model name; verifiers, judges: by component."""
 
     models: Mapping[str, list[ModelScore]]
     verifiers: Mapping[str, list[VerifierScore]]
     judges: Mapping[str, list[Opinion]]
-
-
-Verify = Callable[[Verifier, Sequence[ScoreInput]], Awaitable[list[VerifierScore]]]
-
-
-async def no_verifier(verifier: Verifier, items: Sequence[ScoreInput]) -> list[VerifierScore]:
-    raise RewardError(f"{verifier.url} cannot be called from this process.")
 
 
 class Version:

@@ -93,13 +93,13 @@ def check(project: Project, episodes: list[dict[str, Any]]) -> None:
     assert len(read) == len(episodes)
     for episode, trajectory in zip(episodes, read, strict=True):
         _check_numbers(episode, trajectory)
-        again = schema.from_atif(json.loads(json.dumps(schema.to_atif(trajectory))))
-        assert again == trajectory and again.content_hash == trajectory.content_hash
+        document = json.loads(json.dumps(schema.to_atif(trajectory)))
+        same = schema.from_atif(document)
+        assert same == trajectory and same.content_hash == trajectory.content_hash
     Trajectory.objects.all().delete()
     exported = [schema.to_atif(trajectory) for trajectory in read]
-    assert [one.content_hash for one in stored(project, exported, "atif")] == [
-        one.content_hash for one in read
-    ]
+    again = stored(project, exported, "atif")
+    assert [each.content_hash for each in again] == [each.content_hash for each in read]
 
 
 def _check_numbers(episode: dict[str, Any], trajectory: schema.Trajectory) -> None:
