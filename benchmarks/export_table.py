@@ -18,6 +18,7 @@ KINDS = {
     "hybrid": "trained here",
     "features": "trained here, on numbers",
     "decoder": "trained here, or imported (one linear head on a causal model)",
+    "vision-decoder": "trained here, on a decoder that reads pictures",
     "generative": "trained here, or imported (writes its verdict)",
     "classifier": "imported (BERT types, pairs of texts, heads of several layers)",
     "gated-decoder": "imported (attributes weighed by a gate)",

@@ -18,7 +18,7 @@ from apps.trajectories.models import Task, Trajectory
 from apps.trajectories.selectors import stream_trajectories
 from apps.trajectories.services import detectors_of
 from workers import schema
-from workers.subgoals.pipeline import MOST_RUNS
+from workers.subgoals.subgoal_lists import MOST_RUNS
 
 DEFAULT_TASKS, MAX_TASKS = 50, 500
 

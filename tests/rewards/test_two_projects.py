@@ -79,7 +79,8 @@ def test_the_key_says_whose_endpoint_answers(both) -> None:
     assert both["shop"].get(f"/api/v1/rewards/{NAME}/").json()["project"] == "shop"
 
 
-@pytest.mark.parametrize("path", sorted({wire.path for wire in WIRES}))
+# Moderations are of a guard, which these endpoints lack: tests/rewards/wire/test_moderations.py.
+@pytest.mark.parametrize("path", sorted({wire.path for wire in WIRES if "moderations" not in wire.path}))
 def test_by_every_protocol(path: str, both) -> None:
     where = path.replace("{endpoint}", NAME)
     texts = {}

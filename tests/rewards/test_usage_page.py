@@ -170,7 +170,7 @@ def test_flags_are_counted_by_day_and_version(
         (1, "unread:image"): 2, (1, "template_in_text"): 1, (2, "unread:image"): 1,
     }  # fmt: skip
     page = text_of(researcher_client.get(url("endpoint-usage")))
-    assert "Pictures were not read: no model of the endpoint sees" in page
+    assert "Pictures were not read: no model or judge of the endpoint sees" in page
     assert '<td class="number">1</td><td class="number">2</td><td class="number">100.0 %</td>' in page
     assert '<td class="number">2</td><td class="number">1</td><td class="number">50.0 %</td>' in page
     _, key = create_api_key(project=project, scopes=[Scope.ADMIN])

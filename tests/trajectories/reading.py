@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from apps.trajectories import formats
+from apps.trajectories.formats import general
 from apps.trajectories.import_reader import ImportReader, read_import_records
 from workers.errors import InvalidRecord
 from workers.schema import Part, Trajectory
+
+GENERAL = frozenset(name for name, *_ in general.FORMATS)  # formats of any program's runs, tried last
 
 
 def read_bytes(

@@ -25,9 +25,8 @@ from workers.llm.client import AnswersFile, LLMClient, NoAnswer
 from workers.prompts.templates import prompt, quoted
 from workers.prompts.trajectory_text import shown
 from workers.schema import Trajectory, read_trajectories
-from workers.subgoals.subgoal_lists import Subgoal, require_subgoals
+from workers.subgoals.subgoal_lists import MOST_RUNS, Subgoal, require_subgoals
 
-MOST_RUNS = 2  # that succeeded, of a task
 _RUN_CHARACTERS = 8000
 
 

@@ -11,6 +11,7 @@ from workers.schema.patterns import compiled
 
 MOST_SUBGOALS = 20
 LONGEST_GOAL = 200
+MOST_RUNS = 2  # that succeeded, of a task, which the language model reads
 
 
 class Subgoal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from apps.trajectories import field_coverage, formats
-from apps.trajectories.formats import general
 from apps.trajectories.import_reader import ImportReader, read_import_records
+from tests.trajectories.reading import GENERAL
 from tests.trajectories.real_files import comes_back
 from workers.schema import Trajectory
 
@@ -139,9 +139,7 @@ def test_no_two_formats_claim_a_document(shared_data: Path) -> None:
             document: Any = next(iter(read_import_records(stream))).document
         claims: list[str] = [name for name, format in formats.FORMATS.items() if format.sniff(document)]
         if len(claims) > 1:  # the general ones are tried last
-            claims = [
-                name for name in claims if name not in {"openai", *(each[0] for each in general.FORMATS)}
-            ]
+            claims = [name for name in claims if name not in {"openai", *GENERAL}]
         assert len(claims) <= 1, (path.name, claims)
 
 
