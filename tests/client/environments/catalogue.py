@@ -17,6 +17,9 @@ NEEDS = {
     "imageio": "the packages of minigrid[wfc]",
     "box2d": "Box2D, of which there is no wheel for each version of Python",
     "pygame": "pygame",
+    "named 'chess'": "the package chess",
+    "rlcard": "the package rlcard",
+    "openspiel": "OpenSpiel",
     "edges": "a network of routes, which MOMAland 0.2.0 does not bring",
 }
 # These start, and their first step raises.
