@@ -8,7 +8,7 @@ from apps.core.commands import TouchstoneCommand
 from apps.core.management.commands.up import add_address_arguments
 from apps.core.processes import supervisor
 from apps.demo import loop
-from apps.demo.scoring import ScoredTrajectory, score_trajectory
+from apps.demo.scoring import DemoScores, ScoredPair, score_comparisons
 from apps.training.baselines import baseline_name
 from apps.training.models import TrainingRun
 
@@ -61,13 +61,13 @@ class Command(TouchstoneCommand):
         self.say(f"Deployed {model} on the endpoint {revision.endpoint.name}, revision {revision.number}.")
         key = loop.make_key(project, by)
         preferences = loop.held_out_preferences(dataset_version)
-        scored = score_trajectory(stack.url, key, revision, preferences[0].a, check=stack.check)
+        scored = score_comparisons(stack.url, key, revision, preferences, check=stack.check)
         self._show_scored(scored)
         accuracies = loop.accuracies(model, preferences)
         self._show_accuracies(accuracies)
         return {
             "url": stack.url, "dataset": str(dataset_version), "model": str(model), "endpoint": revision.endpoint.name,
-            "revision": revision.number, "reward": scored.result.reward, "accuracy": accuracies,
+            "revision": revision.number, "reward": scored.right.higher.result.reward, "accuracy": accuracies,
             "logins": (owner, annotator), "key": key, "body": scored.body,
         }  # fmt: skip
 
@@ -85,15 +85,20 @@ class Command(TouchstoneCommand):
 
             return loop.train(dataset_version, by, check=stack.check, tell=tell)
 
-    def _show_scored(self, scored: ScoredTrajectory) -> None:
-        result = scored.result
-        spread = f" (std {result.std:.2f})" if result.std is not None else ""
-        self.say(
-            f"\nScored {scored.name} through HTTP: reward {result.reward:+.2f}{spread}; "
-            f"the hidden one is {scored.hidden:.2f}"
-        )
-        for action, reward in zip(scored.actions, result.steps or (), strict=True):
-            self.say(f"  {reward:+.3f}  {action[:100]}")
+    def _show_scored(self, scored: DemoScores) -> None:
+        self.say(f"\nScored {scored.count} held-out trajectories through HTTP.")
+        self._show_pair("The model is right about this pair", scored.right)
+        if scored.wrong is not None:
+            self._show_pair("and wrong about this one", scored.wrong)
+
+    def _show_pair(self, what: str, pair: ScoredPair) -> None:
+        self.say(f"{what}:")
+        for each in (pair.higher, pair.lower):
+            result = each.result
+            spread = f" (std {result.std:.2f})" if result.std is not None else ""
+            self.say(f"  {each.name}: reward {result.reward:+.2f}{spread}, hidden reward {each.hidden:.2f}")
+            for action, reward in zip(each.actions, result.steps or (), strict=True):
+                self.say(f"    {reward:+.3f}  {action[:96]}")
 
     def _show_accuracies(self, found: dict[str, Any]) -> None:
         low, high = found["interval"]
