@@ -46,6 +46,7 @@ NAMES = (
         "principles",
         "conditions",
         "pictures",
+        "teams",
         "length_control",
         "reward_distributions",
         "ranked_factors",

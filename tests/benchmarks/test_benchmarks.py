@@ -414,6 +414,15 @@ def test_pictures() -> None:
 
 
 @pytest.mark.slow
+def test_teams() -> None:
+    """Thirty-six comparisons are few: only that all of it runs on recordings of a real environment."""
+    pytest.importorskip("mpe2")
+    found = run_quick("teams")
+    assert set(found) == {"team model, 36 comparisons", "tuned regression, 36 comparisons"}
+    assert all(0.2 < measured["mean"] <= 1 for measured in found.values())
+
+
+@pytest.mark.slow
 def test_conditions() -> None:
     """A principle that training never had is followed, its opposite too, and a reference tells right from wrong."""
     found = run_quick("conditions")

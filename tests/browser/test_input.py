@@ -122,7 +122,9 @@ def test_a_slow_clock_loses_no_draft(
     again.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
     expect(again.get_by_role("textbox", name="Comment", exact=True)).to_have_value("A whole thought")
     # The page that was closed may still have sent it; the browser keeps it until the server has it either way.
-    again.wait_for_function("() => !Object.keys(localStorage).some((key) => key.startsWith('touchstone-draft-'))")
+    again.wait_for_function(
+        "() => !Object.keys(localStorage).some((key) => key.startsWith('touchstone-draft-'))"
+    )
     saved = campaign.items.filter(assignments__draft__has_key="comment-0-text").get().assignments.get()
     assert saved.draft["comment-0-text"] == "A whole thought"
 

@@ -19,7 +19,7 @@ from workers.models.reward_model import (
     step_rewards,
 )
 from workers.models.states import Aggregation, join
-from workers.schema import Features, Text, Trajectory
+from workers.schema import Text, Trajectory
 from workers.schema.conditions import Condition, with_conditions
 from workers.schema.model_score import ModelScore, RewardSpread, with_spread
 from workers.schema.reasons import MOST_REASONS, Reason, Rescoring
@@ -104,8 +104,8 @@ class Described:
     @property
     def warm_up_content(self) -> Content:
         """Something it can read: to be scored before the first caller asks."""
-        features = getattr(self.renderer, "given_features", None)
-        return Text("Hello.") if features is None else Features(((0.0,) * features,))
+        content: Content | None = getattr(self.renderer, "warm_up_content", None)
+        return Text("Hello.") if content is None else content
 
     def count(self, text: str) -> int:
         """The tokens of a text, nothing added. Raises RewardError for a model that reads numbers."""

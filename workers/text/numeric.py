@@ -66,17 +66,16 @@ class NumberRenderer:
             return self.features
         return self.features - (GOAL_WORDS if self.goal_numbers is None else self.goal_numbers)
 
+    @property
+    def warm_up_content(self) -> Features | Trajectory | None:
+        """Something that it can read."""
+        return None if self.given_features is None else Features(((0.0,) * self.given_features,))
+
     def render(self, content: Content) -> Numbers:
         """Raises RewardError for content without numbers, or with more or fewer than in training."""
-        if isinstance(content, Features):
-            rows, pointer = content.rows, "/features"
-        elif isinstance(content, Trajectory):
-            rows, pointer = _rows(content), "/trajectory"
-        else:
-            raise RewardError(
-                "this model reads numbers; send features, or a trajectory whose agent steps have them."
-            )
+        rows, pointer = numbers_of(content)
         if self.conditioned:
+            assert isinstance(content, Features | Trajectory)
             goal = self._goal(content)
             rows = tuple((*row, *goal) for row in rows)
         wanted = len(rows[0]) if self.features is None else self.features
@@ -138,6 +137,15 @@ def hashed_words(text: str) -> Row:
         found[int.from_bytes(digest[:3], "little") % GOAL_WORDS] += 1.0 if digest[3] & 1 else -1.0
     norm = sum(value * value for value in found) ** 0.5
     return tuple(value / norm for value in found) if norm else tuple(found)
+
+
+def numbers_of(content: Content) -> tuple[tuple[Row, ...], str]:
+    """The row of each agent step, and where they stand. Raises RewardError for content without numbers."""
+    if isinstance(content, Features):
+        return content.rows, "/features"
+    if isinstance(content, Trajectory):
+        return _rows(content), "/trajectory"
+    raise RewardError("this model reads numbers; send features, or a trajectory whose agent steps have them.")
 
 
 def _rows(trajectory: Trajectory) -> tuple[Row, ...]:

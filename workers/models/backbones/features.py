@@ -36,7 +36,10 @@ class FeatureNetwork(Backbone):
         self._is_scaled = False
 
     def inherit(self, parent: Backbone) -> None:
-        assert isinstance(parent, FeatureNetwork)
+        if not isinstance(parent, FeatureNetwork):
+            raise RewardError(
+                "the parent reads sets or teams, these trajectories have neither.", pointer="/parent"
+            )
         if parent.renderer.features != self.renderer.features:
             raise RewardError(
                 f"the parent reads {parent.renderer.features} numbers a step, these trajectories have "

@@ -22,7 +22,8 @@ from workers.models.artifact import MANIFEST, load_scorer, write_manifest
 from workers.models.backbones.encoder import EMBEDDED, encoder_folder, load_encoder
 from workers.models.exporting.source import PROBE, ExportOptions, ExportSource, ExportUsage
 from workers.models.files import WEIGHTS, file_hash, tensors
-from workers.schema import Features, Text
+from workers.schema import Features, Text, Trajectory
+from workers.schema.atif_writer import to_atif
 
 PACKAGE = "touchstone_model"
 _FOLDER = Path(workers.__file__).parent
@@ -175,13 +176,15 @@ include = ["{PACKAGE}*"]
 def _check(source: ExportSource, folder: Path) -> str:
     """In a process that does not have this package."""
     model = load_scorer(source.folder)
-    content = model.warm_up_content if isinstance(model.warm_up_content, Features) else Text(PROBE)
+    content = model.warm_up_content
+    asked: dict[str, Any]
+    if isinstance(content, Features):
+        asked = {"features": [list(row) for row in content.rows]}
+    elif isinstance(content, Trajectory):
+        asked = {"trajectory": to_atif(content)}
+    else:
+        content, asked = Text(PROBE), {"text": PROBE}
     ours = model.score([model.render(content)])[0].raw
-    asked: dict[str, Any] = (
-        {"features": [list(row) for row in content.rows]}
-        if isinstance(content, Features)
-        else {"text": content.text}
-    )
     code = (
         f"import sys, json; sys.path[:0] = [{str(folder)!r}]; from {PACKAGE} import load; "
         f"print(json.dumps(load().score([json.loads(sys.argv[1])])[0]['raw'])); "
