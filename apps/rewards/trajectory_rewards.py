@@ -38,7 +38,8 @@ class ScorerChoices:
 @dataclass(frozen=True, slots=True)
 class TrajectoryReward:
     """raw: in the model's own units, as offset and steps are. criteria, components: by name. steps: the reward of each
-    agent step by its index among all steps. running: the points of their running total, in the drawing of `chart`."""
+    agent step by its index among all steps. agents: of several agents, the sum of the step rewards of each. running:
+    the points of their running total, in the drawing of `chart`."""
 
     scorer: str
     reward: float
@@ -49,6 +50,7 @@ class TrajectoryReward:
     components: Mapping[str, float]
     flags: Sequence[str]
     steps: dict[int, float]
+    agents: Mapping[str, float]
     chart: RewardChart | None
     running: str
 
@@ -94,7 +96,8 @@ def score_trajectory(*, project: Project, trajectory: Trajectory, scorer: str) -
 
 def _trajectory_reward(trajectory: Trajectory, name: str, result: Mapping[str, Any]) -> TrajectoryReward:
     rows = Step.objects.filter(trajectory=trajectory, agent_step__isnull=False).order_by("agent_step")
-    indices = list(rows.values_list("index", flat=True))
+    acting = list(rows.values_list("index", "speaker"))
+    indices = [index for index, _ in acting]
     steps = {indices[step["agent_step"]]: step["reward"] for step in result["steps"] or ()}
     chart = reward_chart(list(steps.items()))
     return TrajectoryReward(
@@ -107,9 +110,19 @@ def _trajectory_reward(trajectory: Trajectory, name: str, result: Mapping[str, A
         components=result["components"] if len(result["components"]) > 1 else {},
         flags=result["flags"],
         steps=steps,
+        agents=_by_agent(acting, steps),
         chart=chart,
         running=_running_total(list(steps.values()), result["baseline"], chart.width) if chart else "",
     )
+
+
+def _by_agent(acting: Sequence[tuple[int, str | None]], steps: Mapping[int, float]) -> dict[str, float]:
+    """acting: the index and speaker of each agent step."""
+    sums: dict[str, float] = {}
+    for index, speaker in acting:
+        if speaker is not None and index in steps:
+            sums[speaker] = sums.get(speaker, 0.0) + steps[index]
+    return sums if len(sums) > 1 else {}
 
 
 def _running_total(rewards: Sequence[float], offset: float, width: int) -> str:

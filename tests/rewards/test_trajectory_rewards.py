@@ -20,7 +20,11 @@ from apps.trajectories.models import Trajectory
 from apps.trajectories.services import store_trajectories
 from tests.rewards.conftest import Service
 from tests.workers.models.linear_models import agent, asked, linear_model, save_linear
-from workers.models import load
+from workers.models import Lineage, load, save
+from workers.models.build import build
+from workers.schema import Step, Task
+from workers.schema import Trajectory as StoredTrajectory
+from workers.schema.recipe import Recipe
 
 pytestmark = pytest.mark.ml
 
@@ -115,3 +119,40 @@ def test_only_a_post_with_its_token_scores(
     Project.objects.update(archived_at=timezone.now())
     assert ask(client, trajectory, "endpoint:helpful", headers={"X-CSRFToken": token}).status_code == 409
     assert asked_for == ["endpoint:helpful"]
+
+
+def test_of_a_team_the_rewards_of_each_agent_are_summed(
+    researcher_client: Client, service: Service, project: Project, settings: Any, tmp_path: Path
+) -> None:
+    turns = [
+        {"scout": (1.0, 2.0), "medic": (0.0, 1.0, 4.0)},
+        {"scout": (3.0, 0.0), "medic": (-1.0, 1.0, 2.0)},
+    ]
+    steps = tuple(
+        Step(source="agent", speaker=who, features=row) for turn in turns for who, row in turn.items()
+    )
+    team = StoredTrajectory(steps=steps, task=Task(id="rescue 3"))
+    settings.REWARDS_ADDRESS = service.url
+    service.state.deployments._load = StoredModels()
+    recipe = Recipe(backbone="features", layers=0, aggregation="mean", width=16, ensemble=2)
+    model = build(recipe, [team])
+    model.backbone.prepare([model.backbone.renderer.render(team)])
+    reward = {"median": 0.0, "std": 1.0}
+    save(model, tmp_path / "model", recipe=recipe, reward=reward, criteria={}, lineage=Lineage())
+    RewardModel.objects.create(
+        project=project,
+        name="team",
+        version=1,
+        artifact=artifacts.store_tree(tmp_path / "model", "models/desk/team-1"),
+        manifest=load(tmp_path / "model").manifest,
+    )
+    store_trajectories(project=project, trajectories=[team], source_format="gymnasium")
+    page = ask(researcher_client, Trajectory.objects.get(), "model:team@1", headers=HTMX)
+    score = page.context["score"]
+    assert score.agents == pytest.approx(
+        {"scout": score.steps[0] + score.steps[2], "medic": score.steps[1] + score.steps[3]}
+    )
+    assert score.raw == pytest.approx(
+        load(tmp_path / "model").score([model.backbone.renderer.render(team)])[0].raw
+    )
+    assert "Step rewards by agent" in page.content.decode()

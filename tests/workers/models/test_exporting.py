@@ -212,6 +212,19 @@ def test_a_gguf_file_of_fewer_bits(make, tmp_path: Path, out_type: str, bits: st
 
 
 @pytest.mark.slow
+def test_a_python_package_of_a_model_of_sets_is_tried_in_a_process_without_this_code(tmp_path: Path) -> None:
+    metadata = {"numbers_before_sets": 1, "sets": [{"name": "ships", "numbers": ["at", "speed"]}]}
+    steps = (Step(source="agent", features=(0.5, 2.0, 1.0, 2.0, 3.0, 4.0)),)
+    example = Trajectory(steps=steps, task=Task(id="t"), metadata=metadata)
+    recipe = parse_recipe({"backbone": "features", "width": 16})
+    model = build(recipe, [example])
+    reward = {"median": 0.25, "std": 2.0}
+    save(model, tmp_path / "model", recipe=recipe, reward=reward, criteria={}, lineage=Lineage())
+    usage = export(tmp_path / "model", "standalone", tmp_path / "out", ExportOptions())
+    assert "in a separate process: a reward within" in usage.checked
+
+
+@pytest.mark.slow
 def test_a_python_package_gives_the_reward_without_this_code(make_trajectory, tmp_path: Path) -> None:
     recipe = parse_recipe({"backbone": "linear", "conditioned": ["goal"]})
     reward = {"median": 0.25, "std": 2.0}
