@@ -40,6 +40,7 @@ _WORDS = {
     "ngrams": "an n-gram regression",
     "linear": "a linear model",
     "structure": "a linear model of hand-made features",
+    "numbers": "a regression on means of numbers",
     "neighbours": "nearest neighbours",
 }
 

@@ -17,6 +17,7 @@ from workers.schema.records import record_trajectories
 from workers.text import RememberingRenderer, StepTextRenderer
 from workers.train.limits import TrainingStopped
 from workers.train.linear_baseline import STRUCTURE, LinearReading, is_linear, known_records, linear_scores
+from workers.train.number_baseline import number_scores
 
 _EMBEDDED_AT_ONCE = 256  # trajectories
 
@@ -60,6 +61,8 @@ def fit_baselines(
                     reading=reading,
                     stop=stop,
                 )
+    else:
+        models["numbers"] = number_scores(model, known, [*test, *validation], check=check)
     neighbours: dict[Part, BaselineScores] = {}
     embeddings = _embeddings(model, [*known, *validation, *test], cache, check)
     if embeddings:

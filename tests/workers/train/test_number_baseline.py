@@ -1,0 +1,93 @@
+"""The regression that a model of numbers is to beat, on data whose best regression is known."""
+
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from workers.models.build import renderer_of
+from workers.schema import (
+    FeedbackRecord,
+    OutcomeRecord,
+    PreferenceRecord,
+    RatingRecord,
+    Step,
+    Task,
+    Trajectory,
+)
+from workers.schema.recipe import Recipe
+from workers.train.number_baseline import number_scores
+
+TASKS = 60
+
+
+def walk(task: int, width: float, random: np.random.Generator) -> Trajectory:
+    """Numbers around 0 that go as far as `width` to either side; their mean tells nothing."""
+    rows = random.choice((-1.0, 1.0), 6) * width
+    return Trajectory(
+        steps=tuple(Step(source="agent", features=(float(row), float(random.normal()))) for row in rows),
+        task=Task(id=f"t{task}"),
+    )
+
+
+def comparisons() -> Iterator[FeedbackRecord]:
+    """The smaller one is better."""
+    random = np.random.default_rng(0)
+    for task in range(TASKS):
+        small, large = (walk(task, width, random) for width in (1.0, 1.2))
+        a, b = (small, large) if task % 2 else (large, small)
+        yield PreferenceRecord(a=a, b=b, choice="a" if task % 2 else "b", annotator="ann")
+
+
+def ratings() -> Iterator[FeedbackRecord]:
+    random = np.random.default_rng(0)
+    for task in range(TASKS):
+        width = float(random.uniform(1, 5))
+        rating = 5 - width
+        yield RatingRecord(
+            trajectory=walk(task, width, random), rating=rating, scale=(0.0, 5.0), annotator="ann"
+        )
+
+
+def outcomes() -> Iterator[FeedbackRecord]:
+    random = np.random.default_rng(0)
+    for task in range(TASKS):
+        width = float(random.uniform(1, 5))
+        yield OutcomeRecord(trajectory=walk(task, width, random), success=width < 3)
+
+
+def model_of(records: Sequence[Any]) -> Any:
+    """Of a model only what the baseline asks of it."""
+    example = records[0].a if isinstance(records[0], PreferenceRecord) else records[0].trajectory
+    renderer = renderer_of(Recipe(backbone="features"), [example])
+    return SimpleNamespace(renderer=renderer, render=renderer.render, compared_by={None})
+
+
+def width_of(trajectory: Trajectory) -> float:
+    assert trajectory.steps[0].features is not None
+    return abs(trajectory.steps[0].features[0])
+
+
+@pytest.mark.parametrize("records_of", [comparisons, ratings, outcomes])
+def test_how_far_numbers_go_is_found_though_their_mean_tells_nothing(records_of: Any) -> None:
+    records = list(records_of())
+    training, reported = records[:40], records[40:]
+    found = number_scores(model_of(records), training, reported)
+    for scores, of in ((found.held_out, reported), (found.training, training)):
+        sides = [
+            side for record in of for side in (getattr(record, "a", None), getattr(record, "b", None)) if side
+        ]
+        sides = sides or [record.trajectory for record in of]
+        assert set(scores) == {side.content_hash for side in sides}
+        raws, widths = zip(*((scores[side.content_hash].raw, width_of(side)) for side in sides), strict=True)
+        assert np.corrcoef(raws, widths)[0, 1] < -0.8
+    assert set(found.folds) == {f"t{task}" for task in range(40)}
+
+
+def test_too_few_tasks_or_one_answer_alone_give_none() -> None:
+    records = list(outcomes())
+    assert not number_scores(model_of(records), records[:3], records[40:]).held_out
+    failures = [record for record in records if isinstance(record, OutcomeRecord) and not record.success]
+    assert not number_scores(model_of(records), failures, records[40:]).held_out
