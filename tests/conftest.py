@@ -22,7 +22,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.detection import is_hypothesis_test
 
 from apps.core.database import embedded_postgres, roles
-from tests import database, groups
+from tests import database, groups, source_code
 from tests.worlds import home_settings
 
 # How quickly examples are made says how busy the machine is, and nothing of what is tested.
@@ -123,7 +123,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if chosen and chosen <= {"slow", "long"}:
         items.sort(key=lambda item: groups.order_of(item.path))
     else:  # what mostly waits begins first, next to what computes
-        items.sort(key=lambda item: item.get_closest_marker("browser") is None)
+        items.sort(key=lambda item: (item.get_closest_marker("browser") is None, not groups.reads_code(item)))
     if wrong := groups.imports_torch_too_soon(chosen, sys.modules):
         raise pytest.UsageError(wrong)
 
@@ -152,6 +152,12 @@ def pytest_runtest_setup(item: Any) -> None:
         (Path(os.environ["TOUCHSTONE_HOME"]) / "artifacts" / "installation" / "identity.json").unlink(
             missing_ok=True
         )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    if groups.reads_code(item) and not (nextitem and groups.reads_code(nextitem)):
+        source_code.forget()
 
 
 @pytest.hookimpl(trylast=True)

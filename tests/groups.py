@@ -102,9 +102,19 @@ def parse_groups(text: str) -> set[str]:
 WITH_TRAINERS = ("client/test_trl.py", "rewards/wire/test_trl_tools.py")
 
 
+# Files that parse the installation (tests/source_code.py): one process does it for all.
+READ_CODE = ("core/test_storage_names.py", "test_boundaries.py", "test_class_names.py", "test_wording.py")
+
+
 def unit_of(path: str) -> str:
-    """What a worker takes at once, by the path below tests: a file, or the files with trainers."""
+    """What a worker takes at once, by the path below tests: a file, the files with trainers, or that read code."""
+    if path in READ_CODE:
+        return "files that read code"
     return "files with trainers" if path in WITH_TRAINERS else path
+
+
+def reads_code(item: pytest.Item) -> bool:
+    return item.path.relative_to(TESTS).as_posix() in READ_CODE
 
 
 def stays_together(unit: str) -> bool:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import source_code
+from tests.source_code import python_files
+
 Edges = dict[str, set[str]]
 ROOT = Path(__file__).parents[1]
 ORDER = (
@@ -58,17 +61,13 @@ sys.meta_path.insert(0, Blocked())
 """
 
 
-def _modules(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*.py") if "migrations" not in path.parts)
-
-
 @cache
 def _imports(path: Path) -> tuple[str, ...]:
     return tuple(_imported(path))
 
 
 def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in source_code.nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -96,7 +95,7 @@ def test_apps_import_downwards_only(app: str) -> None:
     below = {*ORDER, "demo"} if app == "demo" else set(ORDER[: ORDER.index(app) + 1])
     wrong = [
         f"{_name(path)} imports {name}"
-        for path in _modules(ROOT / "apps" / app)
+        for path in python_files(f"apps/{app}")
         for name in _imports(path)
         if name.startswith("apps.") and name.split(".")[1] not in below
     ]
@@ -106,7 +105,7 @@ def test_apps_import_downwards_only(app: str) -> None:
 @cache
 def _edges(package: str) -> Edges:
     """Which modules of a package each of its modules imports, at its top or within a function."""
-    modules = {_name(path): path for path in _modules(ROOT / package)}
+    modules = {_name(path): path for path in python_files(package)}
 
     def module_of(imported: str) -> str:  # what is imported may be a name in a module
         return imported if imported in modules else imported.rpartition(".")[0]
@@ -147,7 +146,7 @@ def test_a_cycle_is_found() -> None:
 
 
 def test_the_world_of_the_demo_is_plain_python() -> None:
-    modules = [_name(path) for path in _modules(ROOT / "apps" / "demo" / "world")]
+    modules = [_name(path) for path in python_files("apps/demo/world")]
     assert modules
     _run(BLOCK.format(names=("django", "celery")) + "".join(f"import {name}\n" for name in modules))
 
@@ -174,7 +173,7 @@ for name in ("web", "worker", "beat", "up", "doctor"):
 
 
 def test_workers_know_nothing_of_apps_django_or_celery() -> None:
-    modules = _modules(ROOT / "workers")
+    modules = python_files("workers")
     assert len(modules) > 5
     wrong = [
         f"{_name(path)} imports {name}"
@@ -188,7 +187,7 @@ def test_workers_know_nothing_of_apps_django_or_celery() -> None:
 @pytest.mark.slow
 def test_workers_load_nothing_of_apps_django_or_celery() -> None:
     """By way of others too."""
-    modules = [_name(path) for path in _modules(ROOT / "workers") if path.name != "__main__.py"]
+    modules = [_name(path) for path in python_files("workers") if path.name != "__main__.py"]
     assert len(modules) > 5
     code = "from importlib import import_module\n" + "".join(f"import_module({name!r})\n" for name in modules)
     _run(BLOCK.format(names=FOREIGN_TO_WORKERS) + code)
@@ -204,7 +203,7 @@ def test_the_client_needs_neither_torch_nor_django() -> None:
         ".".join(("touchstone_client", *path.relative_to(client).with_suffix("").parts)).removesuffix(
             ".__init__"
         )
-        for path in _modules(client)
+        for path in python_files("client/touchstone_client")
         if path.name
         # gymnasium's users have numpy
         not in ("gym.py", "recording.py", "pettingzoo.py", "spaces.py")

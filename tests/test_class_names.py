@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import source_code
+
 ROOT = Path(__file__).parents[1]
 
 # Names that repeat, and why.
@@ -18,10 +20,10 @@ ALLOWED_REPEATS = {
 }
 
 
-def read_class_names(source: str) -> list[str]:
+def read_class_names(nodes: Iterable[ast.AST]) -> list[str]:
     """Names of all classes. Choices within a model, such as `State`, are always written with the model's name."""
     names = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.ClassDef):
                 if isinstance(node, ast.ClassDef) and _is_choices(child):
@@ -35,19 +37,19 @@ def _is_choices(node: ast.ClassDef) -> bool:
     return any(ast.unparse(base).endswith("Choices") for base in node.bases)
 
 
-def find_repeats(sources: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Class names with several places, of (place, source) pairs."""
+def find_repeats(files: Iterable[tuple[str, Iterable[ast.AST]]]) -> dict[str, list[str]]:
+    """Class names with several places, of (place, nodes) pairs."""
     places = defaultdict(list)
-    for place, source in sources:
-        for name in read_class_names(source):
+    for place, nodes in files:
+        for name in read_class_names(nodes):
             places[name].append(place)
     return {name: found for name, found in sorted(places.items()) if len(found) > 1}
 
 
 @cache
 def repeats_in(folder: str) -> dict[str, list[str]]:
-    paths = sorted((ROOT / folder).rglob("*.py"))
-    return find_repeats((str(path.relative_to(ROOT)), path.read_text()) for path in paths)
+    paths = source_code.python_files(folder, migrations=True)
+    return find_repeats((str(path.relative_to(ROOT)), source_code.nodes(path)) for path in paths)
 
 
 @pytest.mark.parametrize("folder", ["apps", "workers"])
@@ -65,9 +67,12 @@ def test_a_planted_repeat_is_found() -> None:
         ("apps/a.py", "class Answer:\n    class Meta: ..."),
         ("apps/b.py", "def f():\n    class Answer: ..."),
     ]
-    assert find_repeats(planted) == {"Answer": ["apps/a.py", "apps/b.py"]}
+    assert find_repeats((place, ast.walk(ast.parse(source))) for place, source in planted) == {
+        "Answer": ["apps/a.py", "apps/b.py"]
+    }
 
 
 def test_choices_of_two_models_are_no_repeat() -> None:
     model = "class {}:\n    class State(models.TextChoices): ..."
-    assert find_repeats([("apps/a.py", model.format("Run")), ("apps/b.py", model.format("Judge"))]) == {}
+    planted = [("apps/a.py", model.format("Run")), ("apps/b.py", model.format("Judge"))]
+    assert find_repeats((place, ast.walk(ast.parse(source))) for place, source in planted) == {}

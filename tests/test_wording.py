@@ -6,10 +6,12 @@ in them, without docstrings.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+from tests import source_code
 
 ROOT = Path(__file__).parents[1]
 
@@ -64,35 +66,44 @@ def find_banned_words(text: str) -> list[tuple[int, str]]:
     ]
 
 
-def read_string_literals(source: str) -> Iterator[tuple[int, str]]:
+def read_string_literals(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Line and text of the literals of Python source that are prose. Parts of an f-string are literals too."""
-    tree = ast.parse(source)
     docstrings = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
         and isinstance(node.body[0].value, ast.Constant)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node.lineno, node.value if " " in node.value else ""
 
 
-def find_in_python(source: str) -> list[tuple[int, str]]:
-    return [
-        (line, word) for line, text in read_string_literals(source) for _, word in find_banned_words(text)
-    ]
+def find_in_nodes(nodes: Sequence[ast.AST]) -> list[tuple[int, str]]:
+    return [(line, word) for line, text in read_string_literals(nodes) for _, word in find_banned_words(text)]
 
 
-def find_in_template(source: str) -> list[tuple[int, str]]:
+def find_in_python(path: Path) -> list[tuple[int, str]]:
+    return find_in_nodes(source_code.nodes(path))
+
+
+def find_in_template(path: Path) -> list[tuple[int, str]]:
+    return find_in_tags(source_code.read_text(path))
+
+
+def find_in_tags(source: str) -> list[tuple[int, str]]:
     """Comments and the names in tags are not read by anyone."""
     source = re.sub(r"{#.*?#}|{%.*?%}|{{.*?}}", " ", source)
     return find_banned_words(source)
 
 
-def find_in_page(source: str) -> list[tuple[int, str]]:
+def find_in_page(path: Path) -> list[tuple[int, str]]:
+    return find_in_markdown(source_code.read_text(path))
+
+
+def find_in_markdown(source: str) -> list[tuple[int, str]]:
     """Without code, and without the targets of links."""
     source = re.sub(r"```.*?```", lambda match: "\n" * match[0].count("\n"), source, flags=re.DOTALL)
     source = re.sub(r"`[^`]*`|\]\([^)]*\)", " ", source)
@@ -110,13 +121,13 @@ SCANNERS = (
 
 
 def find_all() -> list[str]:
-    found = [f"README.md:{line}: {word}" for line, word in find_in_page((ROOT / "README.md").read_text())]
+    found = [f"README.md:{line}: {word}" for line, word in find_in_page(ROOT / "README.md")]
     for folder, pattern, scan in SCANNERS:
         for path in sorted((ROOT / folder).rglob(pattern)):
             name = str(path.relative_to(ROOT))
             if "/migrations/" in name or name.startswith(tuple(ALLOWED_FILES)):
                 continue
-            found += [f"{name}:{line}: {word}" for line, word in scan(path.read_text())]
+            found += [f"{name}:{line}: {word}" for line, word in scan(path)]
     return found
 
 
@@ -127,7 +138,7 @@ def test_banned_words_are_not_in_interface_text() -> None:
 def test_every_allowance_is_used() -> None:
     assert [name for name in ALLOWED_FILES if not (ROOT / name).exists()] == []
     text = "".join(
-        path.read_text()
+        source_code.read_text(path)
         for folder, pattern, _ in SCANNERS
         for path in (ROOT / folder).rglob(pattern)
         if "/migrations/" not in str(path)
@@ -144,16 +155,17 @@ def test_every_allowance_is_used() -> None:
     ],
 )
 def test_a_planted_word_in_python_is_found(source: str, word: str) -> None:
-    assert find_in_python(source) == [(1, word)]
+    assert find_in_nodes([*ast.walk(ast.parse(source))]) == [(1, word)]
 
 
 def test_docstrings_names_and_keys_are_not_interface_text() -> None:
-    assert find_in_python('"""Judge it anew."""\nbeside = data["beside"]\n') == []
+    source = '"""Judge it anew."""\nbeside = data["beside"]\n'
+    assert find_in_nodes([*ast.walk(ast.parse(source))]) == []
 
 
 def test_a_planted_word_in_a_template_is_found() -> None:
-    assert find_in_template("<h1>{# anew #}Judge\nit {{ beside }} by itself</h1>") == [(2, "by itself")]
+    assert find_in_tags("<h1>{# anew #}Judge\nit {{ beside }} by itself</h1>") == [(2, "by itself")]
 
 
 def test_a_planted_word_in_a_page_is_found() -> None:
-    assert find_in_page("# Fix it\n\n```\nanew\n```\nRun `beside`, then mend it.") == [(6, "mend")]
+    assert find_in_markdown("# Fix it\n\n```\nanew\n```\nRun `beside`, then mend it.") == [(6, "mend")]

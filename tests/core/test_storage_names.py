@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,9 @@ from apps.core.storage.storage_names import (
     storage_name,
     tree_name,
 )
+from tests import source_code
 
+Nodes = tuple[ast.AST, ...]
 ROOT = Path(__file__).parents[2]
 ESCAPES = [
     "",
@@ -283,14 +284,9 @@ _FOLDERS = ("folder", "path", "home", "root", "dir", "stage", "scratch", "tree",
 _EXEMPT = {"apps/core/storage/artifacts.py", "apps/core/storage/storage_names.py"}
 
 
-@cache
-def _files() -> dict[str, ast.Module]:
-    paths = [path for part in ("apps", "workers") for path in sorted((ROOT / part).rglob("*.py"))]
-    return {
-        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for path in paths
-        if "migrations" not in path.parts
-    }
+def _files() -> dict[str, Nodes]:
+    paths = source_code.python_files("apps", "workers")
+    return {path.relative_to(ROOT).as_posix(): source_code.nodes(path) for path in paths}
 
 
 def _is_constant(node: ast.expr) -> bool:
@@ -303,9 +299,9 @@ def _called(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
-def _joins(tree: ast.AST) -> Iterator[str]:
+def _joins(nodes: Nodes) -> Iterator[str]:
     """Paths joined of more than constants."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not _is_constant(node.right):
             left = ast.unparse(node.left).lower()
             is_text = isinstance(node.right, ast.JoinedStr)
@@ -317,8 +313,8 @@ def _joins(tree: ast.AST) -> Iterator[str]:
             yield ast.unparse(node)
 
 
-def _paths(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _paths(nodes: Nodes) -> Iterator[str]:
+    for node in nodes:
         is_name = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if is_name and _called(node) in ("Path", "open") and node.args:
             first = node.args[0]
@@ -341,9 +337,11 @@ def _is_joined(node: ast.expr, function: ast.AST) -> bool:
     return False
 
 
-def _joined_names(tree: ast.Module) -> Iterator[str]:
+def _joined_names(nodes: Nodes) -> Iterator[str]:
     """Calls of the artifact functions with a name that is put together at the call, or just before it."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    if not any(isinstance(node, ast.Call) and _called(node) in NAMED for node in nodes):
+        return
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     for function in functions:
         for node in ast.walk(function):
             called = _called(node) if isinstance(node, ast.Call) else ""
@@ -355,13 +353,13 @@ def _joined_names(tree: ast.Module) -> Iterator[str]:
 
 
 def test_names_of_artifacts_are_not_put_together_elsewhere() -> None:
-    found = {path: list(_joined_names(tree)) for path, tree in _files().items() if path not in _EXEMPT}
+    found = {path: list(_joined_names(nodes)) for path, nodes in _files().items() if path not in _EXEMPT}
     assert {path: calls for path, calls in found.items() if calls} == {}
 
 
 def test_nothing_else_touches_the_store() -> None:
-    for path, tree in _files().items():
-        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    for path, nodes in _files().items():
+        names = {node.id for node in nodes if isinstance(node, ast.Name)}
         if path != "apps/core/storage/artifacts.py":
             assert not names & {"storages", "default_storage", "FileSystemStorage", "get_storage_class"}, path
 
@@ -378,15 +376,15 @@ def test_folders_of_the_store_are_named_only_by_storage_name() -> None:
         "doctor/",
         "cache/",
     )
-    for path, tree in _files().items():
-        for node in ast.walk(tree):
+    for path, nodes in _files().items():
+        for node in nodes:
             if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
                 assert not str(node.values[0].value).startswith(folders), f"{path}: {ast.unparse(node)}"
 
 
 @pytest.mark.parametrize(("found_by", "known"), [(_joins, JOINED), (_paths, MADE)], ids=["joined", "made"])
 def test_every_other_path_was_looked_at(found_by: Any, known: dict[str, set[str]]) -> None:
-    found = {path: set(found_by(tree)) for path, tree in _files().items() if path not in _EXEMPT}
+    found = {path: set(found_by(nodes)) for path, nodes in _files().items() if path not in _EXEMPT}
     for path, joins in found.items():
         new = joins - known.get(path, set())
         assert not new, f"{path}: make it by home_path or storage_name, or look at it and list it: {new}"
@@ -402,7 +400,7 @@ HOLES = [
 
 @pytest.mark.parametrize("code", HOLES)
 def test_the_scan_finds_what_it_is_for(code: str) -> None:
-    assert list(_joined_names(ast.parse(code)))
+    assert list(_joined_names(tuple(ast.walk(ast.parse(code)))))
 
 
 @pytest.mark.parametrize(
@@ -415,4 +413,4 @@ def test_the_scan_finds_what_it_is_for(code: str) -> None:
     ],
 )
 def test_the_scan_finds_joined_paths(code: str) -> None:
-    assert list(_joins(ast.parse(code)))
+    assert list(_joins(tuple(ast.walk(ast.parse(code)))))
