@@ -23,7 +23,9 @@ def test_every_folder_is_in_a_group() -> None:
     found = {path.parent for path in groups.TESTS.rglob("test_*.py")}
     assert {groups.folder_of(folder / "test_it.py") for folder in found} <= set(groups.FOLDERS)
     assert set(groups.FOLDERS.values()) <= set(groups.GROUPS)
-    assert all((groups.TESTS / name).is_file() for name in (*groups.LONGEST, *groups.TOGETHER, *groups.READ_CODE))
+    assert all(
+        (groups.TESTS / name).is_file() for name in (*groups.LONGEST, *groups.TOGETHER, *groups.READ_CODE)
+    )
 
 
 def test_marks_come_before_folders() -> None:
