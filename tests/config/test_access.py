@@ -40,6 +40,7 @@ from tests.config.tables import (
 from tests.config.world import World, filled, make_world
 from tests.worlds import home_settings, rows_of_a_module
 
+pytestmark = pytest.mark.usefixtures("brief_error_pages")
 # The last part of a path whose decision is a person's.
 DECISIONS = {"accept", "reject", "approve", "confirm", "mark", "answer"}
 
