@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,16 @@ def test_what_a_child_inherits_writes_to_no_file_of_the_child(
     assert json.loads((tmp_path / "written.json").read_text()) == []
     assert (tmp_path / "held").read_bytes() == b""
     assert log.read_text() == "Said by the child\n", "as a child that configures no logging says it"
+
+
+def test_code_runs_without_our_packages_and_what_it_says_is_returned(tmp_path: Path) -> None:
+    (tmp_path / "next_to_it.txt").write_text("read")
+    code = (
+        "import sys; print(open('next_to_it.txt').read(), sys.argv[1]); print('warned', file=sys.stderr); "
+        "assert not any(name.partition('.')[0] in ('workers', 'apps', 'tests') for name in sys.modules)"
+    )
+    done = forked.run_code([sys.executable, "-c", code, "7"], cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "read 7\n", "warned\n")
+    failed = forked.run_code([sys.executable, "-c", "import workers; raise ValueError('no')"], cwd=tmp_path)
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert failed.stderr.endswith("ValueError: no\n")

@@ -14,7 +14,7 @@ from tests.workers.decoders import save_decoder
 from workers.models import Lineage, build, save
 from workers.schema.recipe import parse_recipe
 
-pytestmark = pytest.mark.ml
+pytestmark = [pytest.mark.ml, pytest.mark.usefixtures("forked_children")]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from tests import forked
 from tests.workers.models.random_models import KINDS, save_random
 from workers.engine.batcher import Batcher, ServedModel
 from workers.engine.versions import Version
@@ -159,7 +160,10 @@ def test_an_endpoint_gives_the_reward_of_the_model_by_the_conditions_of_the_requ
     assert len({round(score.raw, 6) for score in scores}) == 1 + len(ALL)
 
 
-def test_an_export_says_what_the_model_reads_and_how(folder: Path, tmp_path: Path) -> None:
+def test_an_export_says_what_the_model_reads_and_how(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.models.exporting.standalone.run", forked.run_code)
     form = "transformers" if "decoder" in str(load(folder).manifest["backbone"]["kind"]) else "standalone"
     usage = export(folder, form, tmp_path / "out", ExportOptions())
     told = dict(usage.sections)["What it reads next to a conversation"]

@@ -7,11 +7,11 @@ Touchstone, and it needs no server, database or Django.
 import ast
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from subprocess import run
 from typing import Any
 
 from safetensors.torch import save_file
@@ -190,7 +190,7 @@ def _check(source: ExportSource, folder: Path) -> str:
         f"print(json.dumps(load().score([json.loads(sys.argv[1])])[0]['raw'])); "
         "assert not any(name.partition('.')[0] in ('workers', 'apps') for name in sys.modules)"
     )
-    done = subprocess.run(  # noqa: S603 - our own code
+    done = run(  # noqa: S603 - our own code
         [sys.executable, "-c", code, json.dumps(asked)],
         capture_output=True,
         text=True,
