@@ -58,9 +58,15 @@ def tiny_encoder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def without_linear_baseline(monkeypatch) -> None:
-    """For tests of trainings that look at no baseline: fitting them takes as long as a tiny training."""
-    monkeypatch.setattr("workers.train.baselines.linear_scores", lambda *given, **options: BaselineScores())
+def with_linear_baseline() -> None:
+    """For tests that look at the linear models which a report names next to the trained one."""
+
+
+@pytest.fixture(autouse=True)
+def without_linear_baseline(request, monkeypatch) -> None:
+    """Fitting them takes as long as a tiny training, and most tests of trainings look at none."""
+    if "with_linear_baseline" not in request.fixturenames:
+        monkeypatch.setattr("workers.train.baselines.linear_scores", lambda *given, **options: BaselineScores())
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def url(colour: tuple[int, int, int], number: int = 0) -> str:
 
 
 @pytest.fixture
-def traced(run_directory: Any, tiny_recipe: Recipe, without_linear_baseline: None, tmp_path: Path) -> Path:
+def traced(run_directory: Any, tiny_recipe: Recipe, tmp_path: Path) -> Path:
     """Of a model trained on comparisons of equal text, in which red is better, and once blue."""
     files: dict[str, bytes] = {}
 

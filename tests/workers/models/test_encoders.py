@@ -196,7 +196,6 @@ def test_a_whole_training(
     folders: dict[str, Path],
     run_directory: Any,
     backbone: str,
-    without_linear_baseline: None,
     make_trajectory: Any,
 ) -> None:
     """From a run directory that says little: chunks as long as the encoder reads, and prompts among its settings."""

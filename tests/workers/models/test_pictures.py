@@ -305,7 +305,7 @@ EXPECTED = [94.16, 136.01, 10.0, 70.0]
 
 
 def test_a_training_learns_from_pictures_alone(
-    run_directory: Any, tiny_recipe: Recipe, without_linear_baseline: None
+    run_directory: Any, tiny_recipe: Recipe
 ) -> None:
     """Red is better than blue, of equal text; the artifact needs no pictures, and a child goes on from it."""
     files: dict[str, bytes] = {}

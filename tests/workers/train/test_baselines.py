@@ -12,7 +12,7 @@ from workers.models.backbones import chunk_encoder
 from workers.schema.recipe import parse_recipe
 from workers.train.pipeline import train
 
-pytestmark = pytest.mark.ml
+pytestmark = [pytest.mark.ml, pytest.mark.usefixtures("with_linear_baseline")]
 
 
 def splits() -> dict:

@@ -224,7 +224,7 @@ def test_the_artifact_scores_as_the_two_models_that_are_exported(
 
 
 def test_a_trained_policy_is_the_next_reference_model(
-    run_directory, recipe, preferences, without_linear_baseline
+    run_directory, recipe, preferences
 ) -> None:
     first = run_directory(replace(recipe, epochs=1))
     train(first)
@@ -272,7 +272,7 @@ class TestWhatIsRefused:
         with pytest.raises(RewardError, match=r"lm_head\.weight missing in its files"):
             build(replace(recipe, decoder=str(headless)))
 
-    def test_tracing_its_feedback(self, run_directory, recipe, preferences, without_linear_baseline) -> None:
+    def test_tracing_its_feedback(self, run_directory, recipe, preferences) -> None:
         folder = run_directory(replace(recipe, epochs=1))
         train(folder)
         (folder / "parent").mkdir()

@@ -22,7 +22,6 @@ from workers.schema.import_options import ImportOptions
 from workers.schema.recipe import parse_recipe
 from workers.train.pipeline import train
 
-pytestmark = pytest.mark.usefixtures("without_linear_baseline")
 
 
 @pytest.mark.parametrize(

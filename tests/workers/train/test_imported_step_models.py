@@ -26,7 +26,6 @@ from workers.schema.import_options import ImportOptions
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.train.pipeline import train
 
-pytestmark = pytest.mark.usefixtures("without_linear_baseline")
 
 
 def labelled(number: int) -> StepLabelRecord:

@@ -23,7 +23,7 @@ from workers.train.limits import TrainingStopped
 from workers.train.penalty_choice import ChosenPenalty
 from workers.train.pipeline import train
 
-pytestmark = [pytest.mark.ml, pytest.mark.usefixtures("without_linear_baseline")]
+pytestmark = pytest.mark.ml
 
 
 def test_with_margins_that_leave_no_doubt_it_is_the_mean_over_the_shares_of_right_choices() -> None:

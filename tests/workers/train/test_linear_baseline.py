@@ -152,7 +152,7 @@ def test_folds_set_records_aside_where_something_reads_them(backbone, record, is
     assert (len(validation) > 0) == is_set_aside
 
 
-def test_a_report_names_it(run_directory, tiny_recipe) -> None:
+def test_a_report_names_it(run_directory, tiny_recipe, with_linear_baseline) -> None:
     records = [preference(number) for number in range(48)]
     splits = {"train": records[:24], "validation": records[24:30], "test": records[30:]}
     report = train(run_directory(replace(tiny_recipe, epochs=1), splits=splits))

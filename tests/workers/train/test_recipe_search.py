@@ -21,7 +21,7 @@ from workers.train.limits import TrainingStopped
 from workers.train.pipeline import train
 from workers.train.recipe_search import RecipeSearch
 
-pytestmark = [pytest.mark.ml, pytest.mark.usefixtures("without_linear_baseline")]
+pytestmark = pytest.mark.ml
 
 
 @pytest.fixture
