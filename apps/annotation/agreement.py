@@ -1,26 +1,17 @@
 """Agreement of annotators: Krippendorff's alpha and Cohen's kappa of the current annotations."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
-from itertools import combinations
+from collections.abc import Hashable, Sequence
 from typing import Any
 
-import krippendorff
 import numpy as np
-from numpy.typing import NDArray
+from msgspec.structs import replace
 
 from apps.accounts.models import Project
+from apps.annotation.agreement_measures import Distances, Table, ValueTable
 from apps.annotation.agreement_values import collect_agreement_values
 from apps.annotation.feedback.records import work_annotations
 from apps.annotation.feedback_types import AgreementValue
-from apps.annotation.feedback_types.base import Level
-
-RESAMPLES = 300
-# Of an interval scale: beyond it the bootstrap takes too much memory, and there is no interval.
-MAX_VALUES = 200
-Table = NDArray[np.float64]
-Metric = Any  # as `krippendorff.alpha` takes it: the name of a level, or a function
 
 
 def agreement(*, project: Project, campaign: str | None = None) -> dict[str, Any]:
@@ -104,16 +95,10 @@ def masi_distance(a: frozenset[str], b: frozenset[str]) -> float:
     return 1 - common / len(a | b) * monotonicity
 
 
-def _set_metric(answers: Sequence[AgreementValue]) -> tuple[Metric, Mapping[float, frozenset[str]]]:
-    """The metric of `krippendorff.alpha` for the values of these answers, and the set of each value."""
+def _set_distances(answers: Sequence[AgreementValue]) -> Distances:
+    """Distances of the values that stand for the sets of these answers."""
     sets = {answer.value: answer.categories or frozenset() for answer in answers}
-    codes = np.array(sorted(sets))
-    distances = _masi_distances([sets[code] for code in codes])
-
-    def distance(v1: NDArray[Any], v2: NDArray[Any], **_: Any) -> NDArray[Any]:
-        return distances[np.searchsorted(codes, v1), np.searchsorted(codes, v2)]
-
-    return distance, sets
+    return lambda values: _masi_distances([sets[value] for value in values.tolist()])
 
 
 def _masi_distances(sets: Sequence[frozenset[str]]) -> Table:
@@ -122,98 +107,28 @@ def _masi_distances(sets: Sequence[frozenset[str]]) -> Table:
 
 def _agreement_of_values(answers: Sequence[AgreementValue]) -> dict[str, Any]:
     level = answers[0].level
-    metric, sets = _set_metric(answers) if level == "set" else (level, {})
-    values: dict[str, dict[Hashable, float]] = defaultdict(dict)
-    for answer in answers:
-        values[answer.annotator][answer.unit] = answer.value
-    annotators = sorted(values)
-    units = list(dict.fromkeys(answer.unit for answer in answers))
-    table = _table(values, annotators, units)
+    annotators = sorted({answer.annotator for answer in answers})
+    values, units = _values(answers, annotators)
+    table = ValueTable(values, level, _set_distances(answers) if level == "set" else None)
     return {
-        "alpha": _alpha(table, metric),
-        "interval": _interval(table, metric),
+        "alpha": table.alpha,
+        "interval": table.interval,
         "level": level,
-        "items": table.shape[1],
-        "once": len(units) - table.shape[1],
-        "annotators": int((~np.isnan(table)).any(axis=1).sum()),
+        "items": values.shape[1],
+        "once": units - values.shape[1],
+        "annotators": int(table.judged.any(axis=1).sum()),
         "pairs": [
-            pair for a, b in combinations(annotators, 2) if (pair := _kappa(values, a, b, level, sets))
+            {"a": annotators[pair.first], "b": annotators[pair.second], "kappa": pair.kappa, "n": pair.n}
+            for pair in table.pairs()
         ],
     }
 
 
-def _table(values: dict[str, dict[Hashable, float]], annotators: list[str], units: list[Hashable]) -> Table:
-    """[annotators, units], NaN where one did not judge the other; only units that two judged."""
-    table = np.full((len(annotators), len(units)), np.nan)
-    column = {unit: index for index, unit in enumerate(units)}
-    for row, annotator in enumerate(annotators):
-        for unit, value in values[annotator].items():
-            table[row, column[unit]] = value
-    return table[:, (~np.isnan(table)).sum(axis=0) >= 2]
-
-
-def _alpha(table: Table, metric: Metric) -> float | None:
-    if table.size == 0:
-        return None
-    if len(np.unique(table[~np.isnan(table)])) == 1:
-        return 1.0  # all values are equal: no disagreement, and none expected by chance
-    return float(krippendorff.alpha(reliability_data=table, level_of_measurement=metric))
-
-
-def _interval(table: Table, metric: Metric) -> list[float] | None:
-    """95 %, by resampling units; null where there are too few of them, or values, to say."""
-    domain = np.unique(table[~np.isnan(table)])
-    if table.shape[1] < 10 or not 2 <= len(domain) <= MAX_VALUES:
-        return None
-    counts = np.stack([(table == value).sum(axis=0) for value in domain], axis=1)  # [units, values]
-    draw = np.random.default_rng(0)
-    found = []
-    for _ in range(RESAMPLES):
-        chosen = counts[draw.integers(0, len(counts), len(counts))]
-        if (chosen.sum(axis=0) > 0).sum() > 1:
-            found.append(
-                krippendorff.alpha(value_counts=chosen, value_domain=domain, level_of_measurement=metric)
-            )
-    low, high = np.percentile(found, [2.5, 97.5])
-    return [float(low), float(high)]
-
-
-def _kappa(
-    values: dict[str, dict[Hashable, float]],
-    a: str,
-    b: str,
-    level: Level,
-    sets: Mapping[float, frozenset[str]],
-) -> dict[str, Any] | None:
-    both = values[a].keys() & values[b].keys()
-    if not both:
-        return None
-    said = [values[a][unit] for unit in both], [values[b][unit] for unit in both]
-    return {"a": a, "b": b, "kappa": _cohen(*said, level, sets), "n": len(both)}
-
-
-def _cohen(
-    a: list[float], b: list[float], level: Level, sets: Mapping[float, frozenset[str]]
-) -> float | None:
-    """Cohen (1960); with the squared distance as weight (Cohen 1968) where the values have one, or MASI for sets."""
-    known = sorted({*a, *b})
-    if len(known) == 1:
-        return None
-    if level in ("interval", "set"):
-        distance = (
-            np.subtract.outer(known, known) ** 2
-            if level == "interval"
-            else _masi_distances([sets[code] for code in known])
-        )
-        index = {value: place for place, value in enumerate(known)}
-        joint = np.zeros_like(distance)
-        for value, other_value in zip(a, b, strict=True):
-            joint[index[value], index[other_value]] += 1 / len(a)
-        expected = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-        chance = float((distance * expected).sum())
-        return None if chance == 0 else 1 - float((distance * joint).sum()) / chance
-    codes = {value: code for code, value in enumerate(known)}
-    from sklearn.metrics import cohen_kappa_score  # a second and a half, which no other page should cost
-
-    weights = "quadratic" if level == "ordinal" else None
-    return float(cohen_kappa_score([codes[v] for v in a], [codes[v] for v in b], weights=weights))
+def _values(answers: Sequence[AgreementValue], annotators: list[str]) -> tuple[Table, int]:
+    """[annotators, units], NaN where one did not judge the other; only units that two judged. How many there are."""
+    row = {annotator: index for index, annotator in enumerate(annotators)}
+    column: dict[Hashable, int] = {}
+    columns = [column.setdefault(answer.unit, len(column)) for answer in answers]
+    table = np.full((len(annotators), len(column)), np.nan)
+    table[[row[answer.annotator] for answer in answers], columns] = [answer.value for answer in answers]
+    return table[:, (~np.isnan(table)).sum(axis=0) >= 2], len(column)

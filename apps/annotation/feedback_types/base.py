@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+import msgspec
 from django import forms
 from django.db import models
 
@@ -84,8 +85,7 @@ class ImportTarget:
     categorical_criterion: Callable[[str, str | None, str, tuple[str, ...]], Criterion]
 
 
-@dataclass(frozen=True, slots=True)
-class AgreementValue:
+class AgreementValue(msgspec.Struct, frozen=True):
     """A value that agreement is measured on. unit: within the item. question: None is the type's main question.
 
     categories: the names that the value stands for, where the answer is a set of categories.
