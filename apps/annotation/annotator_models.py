@@ -4,6 +4,7 @@ Answers are three arrays of one length: the item, the annotator and the label of
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ _LEAST = 1e-10  # chance of what never happened
 _STRATEGY_PRIOR = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AnswerTable:
     """items, annotators, labels: [answers]."""
 
@@ -28,6 +29,32 @@ class AnswerTable:
         """How many items, annotators and labels there are."""
         return int(self.items.max()) + 1, int(self.annotators.max()) + 1, int(self.labels.max()) + 1
 
+    @cached_property
+    def item_labels(self) -> Indices:
+        """Places of the answers in a flat [items, labels]. [answers]"""
+        return self.items * self.shape[2] + self.labels
+
+    @cached_property
+    def annotator_labels(self) -> Indices:
+        """Places of the answers in a flat [annotators, labels]. [answers]"""
+        return self.annotators * self.shape[2] + self.labels
+
+    def sum_by_item_and_label(self, weights: Floats | None = None) -> Floats:
+        """[items, labels]. weights: of the answers; None counts them."""
+        items, _, labels = self.shape
+        sums = np.bincount(self.item_labels, weights, minlength=items * labels)
+        return sums.astype(np.float64, copy=False).reshape(items, labels)
+
+    def sum_by_annotator_and_label(self, weights: Floats) -> Floats:
+        """[annotators, labels]"""
+        _, annotators, labels = self.shape
+        sums = np.bincount(self.annotator_labels, weights, minlength=annotators * labels)
+        return sums.reshape(annotators, labels)
+
+    def sum_by_item(self, weights: Floats) -> Floats:
+        """[items]"""
+        return np.bincount(self.items, weights, minlength=self.shape[0])
+
 
 def dawid_skene_accuracy(table: AnswerTable, *, iterations: int = 30, tolerance: float = 1e-5) -> Floats:
     """Of each annotator the chance of the right label, over how frequent labels are. [annotators]
@@ -38,17 +65,16 @@ def dawid_skene_accuracy(table: AnswerTable, *, iterations: int = 30, tolerance:
     changes comes out further from the truth (docs/decisions.md).
     """
     items, given = table.items, (table.annotators, table.labels)
-    truth = np.zeros(table.shape[::2])  # [items, labels]
-    np.add.at(truth, (items, table.labels), 1.0)
+    truth = table.sum_by_item_and_label()
     truth /= truth.sum(axis=1, keepdims=True)
     priors, errors = truth.mean(axis=0).clip(_LEAST), _error_rates(table, truth)
     bound = -np.inf
     for _ in range(iterations):
-        log_truth = np.tile(np.log(priors), (len(truth), 1))
-        np.add.at(log_truth, items, np.log(errors[given]))
+        evidence = np.log(errors)[given]  # [answers, labels]
+        log_truth = np.log(priors) + np.stack([table.sum_by_item(each) for each in evidence.T], axis=1)
         truth = np.exp(log_truth - logsumexp(log_truth, axis=1, keepdims=True))
         priors, errors = truth.mean(axis=0).clip(_LEAST), _error_rates(table, truth)
-        joint = (truth[items] * (np.log(errors[given]) + np.log(priors))).sum()
+        joint = (truth[items] * (np.log(errors) + np.log(priors))[given]).sum()
         new_bound = (joint - (truth * np.log(truth.clip(_LEAST))).sum()) / len(items)
         if new_bound - bound < tolerance:
             break
@@ -59,10 +85,8 @@ def dawid_skene_accuracy(table: AnswerTable, *, iterations: int = 30, tolerance:
 
 def _error_rates(table: AnswerTable, truth: Floats) -> Floats:
     """How often an annotator gives each label where another is right: [annotators, given, right]."""
-    _, annotators, labels = table.shape
-    counts = np.zeros((annotators, labels, labels))
-    np.add.at(counts, (table.annotators, table.labels), truth[table.items])
-    counts = counts.clip(_LEAST)
+    beliefs = truth[table.items]  # [answers, right]
+    counts = np.stack([table.sum_by_annotator_and_label(belief) for belief in beliefs.T], axis=2).clip(_LEAST)
     rates: Floats = counts / counts.sum(axis=1, keepdims=True)
     return rates
 
@@ -87,8 +111,8 @@ def mace_competence(
 def _mace_once(
     table: AnswerTable, iterations: int, noise: float, draw: np.random.Generator
 ) -> tuple[float, Floats]:
-    items, annotators, labels = table.items, table.annotators, table.labels
-    item_count, annotator_count, label_count = table.shape
+    annotators = table.annotators
+    _, annotator_count, label_count = table.shape
     chances = draw.uniform(1, 2 + noise, (annotator_count, 2))
     habit, knows = (chances / chances.sum(axis=1, keepdims=True)).T
     strategy = draw.uniform(1, 2 + noise, (annotator_count, label_count))
@@ -96,21 +120,23 @@ def _mace_once(
     answered = np.bincount(annotators, minlength=annotator_count)
     likelihood = -np.inf
     for step in range(iterations + 1):
-        by_habit = habit[annotators] * strategy[annotators, labels]  # [answers]
-        by_any = by_habit + knows[annotators]
+        by_habit = habit[:, np.newaxis] * strategy  # [annotators, labels]
+        by_any = by_habit + knows[:, np.newaxis]
+        log_habit, log_any = np.log(by_habit), np.log(by_any)
         # Of each item and label: what its answers are worth if that label is right.
-        log_truth = np.zeros((item_count, label_count))
-        np.add.at(log_truth, items, np.log(by_habit)[:, np.newaxis])
-        np.add.at(log_truth, (items, labels), np.log(by_any) - np.log(by_habit))
+        log_truth = table.sum_by_item(log_habit.ravel()[table.annotator_labels])[:, np.newaxis]
+        log_truth = log_truth + table.sum_by_item_and_label(
+            (log_any - log_habit).ravel()[table.annotator_labels]
+        )
         log_item = logsumexp(log_truth, axis=1) - np.log(label_count)
         likelihood = float(log_item.sum())
         if step == iterations:
             break
-        truth = np.exp(log_truth[items, labels] - np.log(label_count) - log_item[items])
-        knew = truth * knows[annotators] / by_any  # [answers]
+        truth = np.exp(log_truth - np.log(label_count) - log_item[:, np.newaxis])  # [items, labels]
+        knew_if_right = (knows[:, np.newaxis] / by_any).ravel()
+        knew = truth.ravel()[table.item_labels] * knew_if_right[table.annotator_labels]  # [answers]
         known = np.bincount(annotators, weights=knew, minlength=annotator_count)
-        habits = np.zeros((annotator_count, label_count))
-        np.add.at(habits, (annotators, labels), 1 - knew)
+        habits = table.sum_by_annotator_and_label(1 - knew)
         total = digamma(answered + 1.0)
         habit = np.exp(digamma(answered - known + 0.5) - total)
         knows = np.exp(digamma(known + 0.5) - total)

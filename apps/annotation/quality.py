@@ -6,7 +6,9 @@ from math import sqrt
 from statistics import mean, median, stdev
 from typing import Any
 
-from django.db.models import Count, F, OuterRef, Subquery, Sum
+import numpy as np
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Count, F, FilteredRelation, Q, Sum
 from django.db.models.functions import Least
 
 from apps.annotation.agreement import agreement_by_type, current_agreement_values
@@ -19,7 +21,7 @@ from apps.annotation.agreement_values import (
 from apps.annotation.feedback.records import work_annotations
 from apps.annotation.feedback_types import FEEDBACK_TYPES, AgreementValue
 from apps.annotation.gold import gold_accuracies
-from apps.annotation.models import PREFERENCE_CHOICES, Campaign, Item, ItemTrajectory, Preference
+from apps.annotation.models import PREFERENCE_CHOICES, Campaign, Item, Preference
 from apps.annotation.selectors import adjudicated_items
 from apps.core.share_interval import wilson_interval
 
@@ -230,48 +232,71 @@ def disputed(questions: dict[QuestionKey, dict[str, AgreementValue]]) -> list[in
 
 def _people(campaign: Campaign) -> dict[str, AnnotatorFigures]:
     counted = work_annotations(campaign.project, campaign.name)
-    people: dict[str, AnnotatorFigures] = {}
-    for name, seconds in counted.values_list("assignment__annotator__name", "active_seconds").iterator():
-        person = people.setdefault(name, AnnotatorFigures(name))
-        person.judged += 1
-        if seconds:
-            person.seconds.append(seconds)
-    return people
+    timed = ArrayAgg("active_seconds", filter=Q(active_seconds__isnull=False) & ~Q(active_seconds=0))
+    rows = counted.values("assignment__annotator__name").annotate(n=Count("pk"), seconds=timed)
+    return {
+        name: AnnotatorFigures(name, judged=n, seconds=seconds or [])
+        for name, n, seconds in rows.values_list("assignment__annotator__name", "n", "seconds")
+    }
 
 
 def _add_bias(campaign: Campaign, people: dict[str, AnnotatorFigures]) -> None:
     """How often the left and the longer trajectory was chosen, of decided overall comparisons."""
     counted = work_annotations(campaign.project, campaign.name)
-    tokens = ItemTrajectory.objects.filter(item=OuterRef("annotation__assignment__item"))
-    rows = Preference.objects.filter(
-        annotation__in=counted, criterion=None, choice__in=["a", "b"]
-    ).values_list(
-        "annotation__assignment__annotator__name",
-        "choice",
-        F("annotation__assignment__swapped"),
-        Subquery(tokens.filter(position=0).values("trajectory__token_count")[:1]),
-        Subquery(tokens.filter(position=1).values("trajectory__token_count")[:1]),
+    assignment = "annotation__assignment"
+    rows = Preference.objects.filter(annotation__in=counted, criterion=None, choice__in=["a", "b"])
+    rows = rows.alias(
+        first=FilteredRelation(f"{assignment}__item__places", condition=_at_position(0)),
+        second=FilteredRelation(f"{assignment}__item__places", condition=_at_position(1)),
+        a=F("first__trajectory__token_count"),
+        b=F("second__trajectory__token_count"),
     )
-    for name, choice, swapped, a, b in rows.iterator():
-        person = people[name]
-        person.left += Proportion((choice == "a") != swapped, 1)
-        if a != b:
-            person.chose_longer += Proportion((choice == "a") == (a > b), 1)
+    is_left = Q(choice="a", **{f"{assignment}__swapped": False}) | Q(
+        choice="b", **{f"{assignment}__swapped": True}
+    )
+    is_longer = Q(choice="a", a__gt=F("b")) | Q(choice="b", b__gt=F("a"))
+    figures = (
+        rows.values(f"{assignment}__annotator__name")
+        .annotate(
+            n=Count("pk"),
+            left=Count("pk", filter=is_left),
+            unequal=Count("pk", filter=~Q(a=F("b"))),
+            longer=Count("pk", filter=is_longer),
+        )
+        .values_list(f"{assignment}__annotator__name", "n", "left", "unequal", "longer")
+    )
+    for name, n, left, unequal, longer in figures:
+        people[name].left, people[name].chose_longer = Proportion(left, n), Proportion(longer, unequal)
+
+
+def _at_position(position: int) -> Q:
+    return Q(annotation__assignment__item__places__position=position)
 
 
 def _add_majority_agreement(
     people: dict[str, AnnotatorFigures], questions: dict[QuestionKey, dict[str, AgreementValue]]
 ) -> None:
     """How often each annotator agrees with the majority of the others, where there is one."""
+    agreed: Counter[str] = Counter()
+    compared: Counter[str] = Counter()
     for answers in questions.values():
         if len(answers) < 3 or next(iter(answers.values())).level == "interval":
             continue
+        counts = Counter([answer.value for answer in answers.values()])
         for name, answer in answers.items():
-            others = Counter(
-                other.value for other_name, other in answers.items() if other_name != name
-            ).most_common(2)
-            if len(others) == 1 or others[0][1] > others[1][1]:
-                people[name].majority_agreement += Proportion(answer.value == others[0][0], 1)
+            counts[answer.value] -= 1  # without their own
+            most, is_tied, majority = 0, False, None
+            for value, count in counts.items():
+                if count > most:
+                    most, is_tied, majority = count, False, value
+                elif count == most:
+                    is_tied = True
+            counts[answer.value] += 1
+            if not is_tied:
+                compared[name] += 1
+                agreed[name] += answer.value == majority
+    for name, n in compared.items():
+        people[name].majority_agreement = Proportion(agreed[name], n)
 
 
 def _add_kappas(people: dict[str, AnnotatorFigures], kinds: dict[str, Any]) -> None:
@@ -287,15 +312,11 @@ def _add_kappas(people: dict[str, AnnotatorFigures], kinds: dict[str, Any]) -> N
 
 def _confusion(answers: list[AgreementValue]) -> list[list[int]]:
     """Counts [choice of one annotator][choice of another on the same item], over both orders of each pair."""
-    by_item: dict[int, list[int]] = defaultdict(list)
-    for answer in answers:
-        if answer.question is None:
-            by_item[answer.item].append(int(answer.value))
-    table = [[0] * len(PREFERENCE_CHOICES) for _ in PREFERENCE_CHOICES]
-    for said in by_item.values():
-        for place, mine in enumerate(said):
-            for other, theirs in enumerate(said):
-                table[mine][theirs] += place != other
+    overall = [answer for answer in answers if answer.question is None]
+    items, item = np.unique([answer.item for answer in overall], return_inverse=True)
+    counts = np.zeros((len(items), len(PREFERENCE_CHOICES)), dtype=np.int64)
+    np.add.at(counts, (item, [int(answer.value) for answer in overall]), 1)
+    table: list[list[int]] = (counts.T @ counts - np.diag(counts.sum(axis=0))).tolist()
     return table
 
 

@@ -1,7 +1,6 @@
 """Annotator reliability, estimated from items with several annotations, without gold items."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,12 +8,12 @@ import numpy as np
 from apps.annotation.agreement import current_agreement_values
 from apps.annotation.agreement_values import group_by_question
 from apps.annotation.annotator_models import AnswerTable, dawid_skene_accuracy, mace_competence
+from apps.annotation.feedback_types import AgreementValue
 from apps.annotation.models import Campaign
 from apps.core.errors import DomainError
 from apps.core.share_interval import wilson_interval
 
-MAX_ANSWERS = 50_000
-AssignmentHistory = tuple[str, str, str]  # question, annotator, answer
+QuestionAnswers = tuple[str, Mapping[str, AgreementValue]]  # feedback type, values by annotator
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +40,24 @@ class AnnotatorReliability:
 
 
 def estimate_reliability(campaign: Campaign) -> list[AnnotatorReliability]:
-    """Most reliable annotators first. Raises DomainError without common items, or with too many answers."""
-    responses = _assignment_histories(campaign)
-    if not responses:
+    """Most reliable annotators first. Raises DomainError without common items."""
+    questions = _questions_in_common(campaign)
+    if not questions:
         raise DomainError(
             "No item has two annotations yet. Reliability is estimated from items with two or more annotators."
         )
-    if len(responses) > MAX_ANSWERS:
-        raise DomainError(
-            f"The campaign has {len(responses):,} answers; the estimate supports at most {MAX_ANSWERS:,}. "
-            "Export the annotations and analyze them with crowd-kit."
-        )
-    names, table = _table(responses)
-    counts = Counter(annotator for _, annotator, _ in responses)
+    names, table = _table(questions)
+    counts = np.bincount(table.annotators, minlength=len(names))
     found = [
-        AnnotatorReliability(name, counts[name], float(accuracy), float(competence))
-        for name, accuracy, competence in zip(
-            names, dawid_skene_accuracy(table), mace_competence(table), strict=True
+        AnnotatorReliability(name, int(count), float(accuracy), float(competence))
+        for name, count, accuracy, competence in zip(
+            names, counts, dawid_skene_accuracy(table), mace_competence(table), strict=True
         )
     ]
     return sorted(found, key=lambda reliability: (-reliability.accuracy, reliability.name))
 
 
-def _assignment_histories(campaign: Campaign) -> list[AssignmentHistory]:
+def _questions_in_common(campaign: Campaign) -> list[QuestionAnswers]:
     """Categorical answers to questions that several annotators answered."""
     answers = current_agreement_values(campaign.project, campaign.name)
     categorical = {
@@ -71,16 +65,22 @@ def _assignment_histories(campaign: Campaign) -> list[AssignmentHistory]:
         for kind, type_answers in answers.items()
     }
     return [
-        (repr(question), name, f"{question[1]} {answer.value:g}")
+        (question[1], people)
         for question, people in group_by_question(categorical).items()
         if len(people) > 1
-        for name, answer in sorted(people.items())
     ]
 
 
-def _table(responses: Sequence[AssignmentHistory]) -> tuple[list[str], AnswerTable]:
+def _table(questions: Sequence[QuestionAnswers]) -> tuple[list[str], AnswerTable]:
     """The annotators' names by index, and the answers as indices."""
-    items, annotators, labels = (
-        np.unique(column, return_inverse=True) for column in zip(*responses, strict=True)
+    names = sorted({name for _, people in questions for name in people})
+    given = [(kind, answer.value) for kind, people in questions for answer in people.values()]
+    place = {name: index for index, name in enumerate(names)}
+    # In the order of their words, by which MACE draws where it starts.
+    labels = sorted(set(given), key=lambda label: f"{label[0]} {label[1]:g}")
+    code = {label: index for index, label in enumerate(labels)}
+    return names, AnswerTable(
+        np.repeat(np.arange(len(questions)), [len(people) for _, people in questions]),
+        np.array([place[name] for _, people in questions for name in people]),
+        np.array([code[label] for label in given]),
     )
-    return annotators[0].tolist(), AnswerTable(items[1], annotators[1], labels[1])
