@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,12 +145,12 @@ def measure(judgements: int, repeats: int) -> dict[str, Any]:
     found: dict[str, Any] = {"judgements": judgements}
     for name, url in names.items():
         add_judgement(campaign)
-        first = timed(lambda url=url: visit(url))
-        again = [timed(lambda url=url: visit(url)) for _ in range(repeats)]
+        first = timed(partial(visit, url))
+        again = [timed(partial(visit, url)) for _ in range(repeats)]
         changed = []
         for _ in range(repeats):
             add_judgement(campaign)
-            changed.append(timed(lambda url=url: visit(url)))
+            changed.append(timed(partial(visit, url)))
         found[name] = {
             "first_seconds": round(first[0], 3),
             "first_cpu": round(first[1], 3),

@@ -48,12 +48,16 @@ class AnswerTable:
     def sum_by_annotator_and_label(self, weights: Floats) -> Floats:
         """[annotators, labels]"""
         _, annotators, labels = self.shape
-        sums = np.bincount(self.annotator_labels, weights, minlength=annotators * labels)
-        return sums.reshape(annotators, labels)
+        sums = np.bincount(self.annotator_labels, weights, minlength=annotators * labels).astype(float)
+        found: Floats = sums.reshape(annotators, labels)
+        return found
 
     def sum_by_item(self, weights: Floats) -> Floats:
         """[items]"""
-        return np.bincount(self.items, weights, minlength=self.shape[0])
+        sums: Floats = np.bincount(self.items, weights, minlength=self.shape[0]).astype(
+            np.float64, copy=False
+        )
+        return sums
 
 
 def dawid_skene_accuracy(table: AnswerTable, *, iterations: int = 30, tolerance: float = 1e-5) -> Floats:

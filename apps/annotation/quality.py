@@ -21,8 +21,9 @@ from apps.annotation.agreement_values import (
 from apps.annotation.feedback.records import work_annotations
 from apps.annotation.feedback_types import FEEDBACK_TYPES, AgreementValue
 from apps.annotation.gold import gold_accuracies
+from apps.annotation.kept_figures import kept_figures
 from apps.annotation.models import PREFERENCE_CHOICES, Campaign, Item, Preference
-from apps.annotation.selectors import adjudicated_items
+from apps.annotation.selectors import campaign_adjudicated_items
 from apps.core.share_interval import wilson_interval
 
 ALPHA_USES = (  # by Krippendorff (2004) down to 0.667; below, what a model can learn from many labels
@@ -214,6 +215,10 @@ def measure_quality(
 
 def disputed_items(campaign: Campaign) -> list[int]:
     """Ids of disputed items, most disputed questions first."""
+    return list(kept_figures(campaign, _disputed_items))
+
+
+def _disputed_items(campaign: Campaign) -> list[int]:
     answers = current_agreement_values(campaign.project, campaign.name)
     return disputed(group_by_question(answers))
 
@@ -221,7 +226,7 @@ def disputed_items(campaign: Campaign) -> list[int]:
 def undecided_items(campaign: Campaign) -> list[int]:
     """Ids of disputed items without an adjudication."""
     items = disputed_items(campaign)
-    known = adjudicated_items(items)
+    known = campaign_adjudicated_items(campaign)
     return [item for item in items if item not in known]
 
 
@@ -315,7 +320,7 @@ def _confusion(answers: list[AgreementValue]) -> list[list[int]]:
     overall = [answer for answer in answers if answer.question is None]
     items, item = np.unique([answer.item for answer in overall], return_inverse=True)
     counts = np.zeros((len(items), len(PREFERENCE_CHOICES)), dtype=np.int64)
-    np.add.at(counts, (item, [int(answer.value) for answer in overall]), 1)
+    np.add.at(counts, (item, np.array([answer.value for answer in overall], dtype=np.intp)), 1)
     table: list[list[int]] = (counts.T @ counts - np.diag(counts.sum(axis=0))).tolist()
     return table
 

@@ -217,6 +217,11 @@ def adjudicated_items(items: Collection[int]) -> set[int]:
     return set(rows.values_list("item_id", flat=True))
 
 
+def campaign_adjudicated_items(campaign: Campaign) -> set[int]:
+    rows = Assignment.objects.filter(item__campaign=campaign, is_adjudication=True, state=State.SUBMITTED)
+    return set(rows.values_list("item_id", flat=True))
+
+
 def count_by_purpose(campaign: Campaign) -> dict[str, int]:
     """Number of gold items, practice items and examples, by purpose."""
     rows = Item.objects.filter(campaign=campaign).exclude(purpose=Item.Purpose.WORK)

@@ -52,6 +52,13 @@ def test_feedback_export_is_whole_while_others_write(db: None) -> None:
 
 
 @pytest.mark.long
+def test_quality_pages_runs(db: None) -> None:
+    found = run_quick_process("quality_pages")
+    assert found["judgements"] == 480
+    assert all(found[page]["again_cpu"] >= 0 for page in ("quality", "reliability", "disputed"))
+
+
+@pytest.mark.long
 def test_results_run(shared_data: Path) -> None:
     cases = ("hh-frozen", "word-sorting", "topical-chat")
     every = run_quick("results", "--threads", "1", *(word for case in cases for word in ("--case", case)))

@@ -11,7 +11,8 @@ from apps.accounts.models import Project, Role
 from apps.annotation import selectors
 from apps.annotation.agreement import agreement_by_type, current_agreement_values
 from apps.annotation.feedback_types import FEEDBACK_TYPES
-from apps.annotation.models import PREFERENCE_CHOICES
+from apps.annotation.kept_figures import kept_figures
+from apps.annotation.models import PREFERENCE_CHOICES, Campaign
 from apps.annotation.quality import alpha_chart, measure_quality, read_alpha, speed_chart
 from apps.annotation.reliability import estimate_reliability
 from apps.annotation.suggestion_report import compare_suggestions
@@ -24,14 +25,24 @@ CATEGORY_WORDS = [choice.replace("_", " ") for choice in PREFERENCE_CHOICES]
 @project_view(Role.REVIEWER)
 def campaign_quality(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     campaign = selectors.get_campaign(project, pk)
-    answers = current_agreement_values(project, campaign.name)
+    figures = kept_figures(campaign, quality_figures)
+    disputed = figures["quality"].disputed
+    context: dict[str, Any] = {
+        "project": project,
+        "campaign": campaign,
+        "undecided": len(set(disputed) - selectors.campaign_adjudicated_items(campaign)),
+    }
+    return render(request, "annotation/campaign_quality.html", context | figures)
+
+
+def quality_figures(campaign: Campaign) -> dict[str, Any]:
+    """What the page shows of the annotations of a campaign."""
+    answers = current_agreement_values(campaign.project, campaign.name)
     kinds = agreement_by_type(answers)
     quality = measure_quality(campaign, answers, kinds)
     for found in [part for each in kinds.values() for part in (each, *each["criteria"].values())]:
         found["reading"] = read_alpha(found)
-    context: dict[str, Any] = {
-        "project": project,
-        "campaign": campaign,
+    return {
         "kinds": [(FEEDBACK_TYPES[name], found) for name, found in kinds.items()],
         "quality": quality,
         # Zeros are no answers: a campaign without comparisons of two people has no such table.
@@ -42,9 +53,7 @@ def campaign_quality(request: ProjectRequest, project: Project, pk: int) -> Http
         "alphas": alpha_chart(kinds),
         "suggestions": compare_suggestions(campaign),
         "people": speed_chart(quality),
-        "undecided": len(set(quality.disputed) - selectors.adjudicated_items(quality.disputed)),
     }
-    return render(request, "annotation/campaign_quality.html", context)
 
 
 @require_safe
@@ -54,7 +63,7 @@ def campaign_reliability(request: ProjectRequest, project: Project, pk: int) -> 
     campaign = selectors.get_campaign(project, pk)
     context: dict[str, Any] = {"project": project, "campaign": campaign}
     try:
-        context["people"] = estimate_reliability(campaign)
+        context["people"] = kept_figures(campaign, estimate_reliability)
     except DomainError as error:
         context["error"] = error
     template = "_reliability.html" if request.htmx else "campaign_reliability.html"  # type: ignore[attr-defined]
