@@ -30,18 +30,22 @@ PEOPLE, EACH = 8, 4  # annotators, and how many of them judge an item
 # Item i is judged by the annotators i to i + EACH - 1, in turns. The better side is by the item; an annotator errs in
 # 10 to 30 % of the answers, by number, and says tie or both bad in 8 %.
 ROWS = """
-    WITH pairs AS (
-        SELECT row_number() OVER (ORDER BY task_id) - 1 AS n, task_id, min(id) AS a, max(id) AS b
-        FROM trajectories_trajectory WHERE project_id = %(project)s GROUP BY task_id
+    WITH ranked AS (
+        SELECT id, task_id, row_number() OVER (PARTITION BY task_id ORDER BY id) AS place
+        FROM trajectories_trajectory WHERE project_id = %(project)s
+    ), pairs AS (
+        SELECT row_number() OVER (ORDER BY a.place, b.place, task_id) - 1 AS n, task_id, a.id AS a, b.id AS b,
+            count(*) OVER () AS total
+        FROM ranked a JOIN ranked b USING (task_id) WHERE a.place < b.place
     ), items AS (
         INSERT INTO annotation_item (campaign_id, task_id, key, purpose, explanation, in_pilot, priority, random_key,
             overlap, is_exclusive, claimed_count, completed_count, created_at)
         SELECT %(campaign)s, task_id, 'name:' || i, 'work', '', false, 0, i, %(each)s, false, %(each)s, %(each)s, now()
-        FROM generate_series(1, %(items)s) i JOIN pairs ON pairs.n = i %% (SELECT count(*) FROM pairs)
-        RETURNING id, task_id, random_key AS number
+        FROM generate_series(1, %(items)s) i JOIN pairs ON pairs.n = i %% total
+        RETURNING id, random_key AS number
     ), places AS (
         INSERT INTO annotation_itemtrajectory (item_id, trajectory_id, position)
-        SELECT items.id, unnest(ARRAY[a, b]), unnest(ARRAY[0, 1]) FROM items JOIN pairs USING (task_id)
+        SELECT items.id, unnest(ARRAY[a, b]), unnest(ARRAY[0, 1]) FROM items JOIN pairs ON n = number %% total
     ), people AS (
         SELECT id, row_number() OVER (ORDER BY id) - 1 AS n FROM annotation_annotator WHERE project_id = %(project)s
     ), assignments AS (
@@ -68,7 +72,7 @@ ROWS = """
 """
 
 
-def make_campaign(judgements: int) -> Any:
+def make_campaign(judgements: int, *, trajectories: int = 2 * TASKS) -> Any:
     from django.db import connection
 
     from apps.accounts.models import Project
@@ -77,7 +81,7 @@ def make_campaign(judgements: int) -> Any:
     from apps.trajectories.services import import_trajectories
 
     project = Project.objects.create(slug="quality", name=f"{judgements} judgements")
-    import_trajectories(project=project, stream=file_of(2 * TASKS, project.slug), by=None)
+    import_trajectories(project=project, stream=file_of(trajectories, project.slug), by=None)
     Annotator.objects.bulk_create(Annotator(project=project, name=f"annotator {n}") for n in range(PEOPLE))
     campaign = create_campaign(project=project, name="All", feedback_types=["pairwise"], overlap=EACH)
     values = {
@@ -93,7 +97,7 @@ def make_campaign(judgements: int) -> Any:
     return campaign
 
 
-def _server_cpu(pid: int) -> float:
+def server_cpu(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -104,9 +108,9 @@ def timed(call: Callable[[], Any]) -> tuple[float, float]:
 
     connection.ensure_connection()
     pid = connection.connection.info.backend_pid
-    before, began = time.process_time() + _server_cpu(pid), time.perf_counter()
+    before, began = time.process_time() + server_cpu(pid), time.perf_counter()
     call()
-    return time.perf_counter() - began, time.process_time() + _server_cpu(pid) - before
+    return time.perf_counter() - began, time.process_time() + server_cpu(pid) - before
 
 
 def add_judgement(campaign: Any) -> None:
