@@ -57,6 +57,7 @@ FOLDERS = {
             "reward_studies",
             "rewards",
             "subgoals",
+            "key_nodes",
             "task_difficulty",
             "agent_drift",
         ),

@@ -39,6 +39,7 @@ ORDER = (
     "questions",
     "proposals",
     "subgoals",
+    "key_nodes",
     "task_difficulty",
     "agent_drift",
     "hindsight",

@@ -101,6 +101,7 @@ INSTALLED_APPS = [
     "apps.questions",
     "apps.proposals",
     "apps.subgoals",
+    "apps.key_nodes",
     "apps.task_difficulty",
     "apps.agent_drift",
     "apps.hindsight",

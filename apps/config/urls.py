@@ -48,6 +48,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<slug:slug>/policy-documents/", include("apps.policy_documents.urls")),
     path("p/<slug:slug>/reward-programs/", include("apps.reward_programs.urls")),
     path("p/<slug:slug>/subgoals/", include("apps.subgoals.urls")),
+    path("p/<slug:slug>/key-nodes/", include("apps.key_nodes.urls")),
     path("p/<slug:slug>/task-difficulty/", include("apps.task_difficulty.urls")),
     path("p/<slug:slug>/agent-versions/", include("apps.agent_drift.urls")),
     path("p/<slug:slug>/hindsight/", include("apps.hindsight.urls")),

@@ -9,6 +9,7 @@ from django.utils.http import urlencode
 
 from apps.accounts.models import Project, Role
 from apps.core.tables import DataTable, TableAction, TableColumn
+from apps.trajectories.explorer_columns import explorer_columns, related_names
 from apps.trajectories.models import Trajectory
 from apps.trajectories.patterns import PATTERNS
 
@@ -55,7 +56,7 @@ class TrajectoryTable(DataTable[Trajectory]):
     name = "trajectories"
     nouns = ("trajectory", "trajectories")
     default_sort = "-imported"
-    columns = (
+    base_columns = (
         TableColumn("number", "No.", sort="number", is_indexed=True, kind="number", is_shown=False),
         TableColumn(
             "task",
@@ -110,12 +111,17 @@ class TrajectoryTable(DataTable[Trajectory]):
         ),
     )
 
+    @cached_property
+    def columns(self) -> tuple[TableColumn, ...]:  # type: ignore[override]
+        """Those of upper apps stand before the time of import."""
+        return (*self.base_columns[:-1], *explorer_columns(self.project), self.base_columns[-1])
+
     @property
     def actions(self) -> tuple[TableAction, ...]:  # type: ignore[override]
         return trajectory_actions(self.project)
 
     def load(self, rows: QuerySet[Trajectory]) -> QuerySet[Trajectory]:
-        return rows.select_related("task")
+        return rows.select_related("task", *related_names())
 
     def prepare(self, rows: list[Any]) -> list[Any]:
         for row in rows:

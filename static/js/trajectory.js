@@ -177,3 +177,12 @@ if (keys) keys.hidden = false;
 const hash = location.hash.startsWith(`#${prefix}`) ? location.hash.slice(prefix.length + 1) : null;
 const asked = hash ?? new URLSearchParams(location.search).get("step");
 if (asked && /^\d+$/.test(asked) && keys) go(Number(asked));
+
+// A text that is selected in a step is what its key node is proposed from.
+viewer.addEventListener("htmx:configRequest", (event) => {
+  if (!event.target.matches("[data-key-node]")) return;
+  const selection = window.getSelection();
+  const text = selection.toString().trim();
+  const card = event.target.closest(".step");
+  if (text && card && card.contains(selection.anchorNode) && card.contains(selection.focusNode)) event.detail.parameters.quote = text.slice(0, 1000);
+});

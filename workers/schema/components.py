@@ -12,7 +12,14 @@ from workers.schema.part_base import ComponentPart, Count, Expression, Name, Par
 from workers.schema.patterns import compiled
 from workers.schema.policy_part import PolicyChecks
 from workers.schema.program_part import PythonProgram
-from workers.schema.reference_parts import AnswerMatch, EntityMatch, EvidenceMatch, GuiAction, Subgoals
+from workers.schema.reference_parts import (
+    AnswerMatch,
+    EntityMatch,
+    EvidenceMatch,
+    GuiAction,
+    KeyNodeShare,
+    Subgoals,
+)
 from workers.schema.step_parts import BySpeaker, Logged, Milestones, ObservationUse, RiskMap, UnitTests
 
 
@@ -260,6 +267,7 @@ Component = (
     | ObservationUse
     | BySpeaker
     | Subgoals
+    | KeyNodeShare
     | Agreement
     | Improvement
     | PythonProgram

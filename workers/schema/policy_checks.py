@@ -125,12 +125,13 @@ def require_checks(checks: Sequence[PolicyCheck]) -> None:
             found = enumerate(check.previous_call.result)
             tests += [(f"/{place}/previous_call/result/{index}", test) for index, test in found]
         for at, test in tests:
-            _require_test(test, at)
+            require_test(test, at)
         if check.confirmation is not None:
-            _require_expression(check.confirmation.words, f"/{place}/confirmation/words")
+            require_expression(check.confirmation.words, f"/{place}/confirmation/words")
 
 
-def _require_test(test: ValueTest, at: str) -> None:
+def require_test(test: ValueTest, at: str) -> None:
+    """Raises InvalidRecord with the pointer `at`."""
     if not test.demands:
         raise InvalidRecord("a test needs at_least, at_most, one_of, none_of, matches or hosts.", pointer=at)
     numbers = [test.at_least, test.at_most, *(test.one_of or ()), *(test.none_of or ())]
@@ -143,15 +144,16 @@ def _require_test(test: ValueTest, at: str) -> None:
     if test.measure != "value" and set(test.demands) - {"at_least", "at_most", "one_of", "none_of"}:
         raise InvalidRecord(f"a {test.measure} is a number; test it with at_least or at_most.", pointer=at)
     if test.matches is not None:
-        _require_expression(test.matches, f"{at}/matches")
+        require_expression(test.matches, f"{at}/matches")
     for name in ("one_of", "hosts"):
         if getattr(test, name) == []:
             raise InvalidRecord("an empty list allows nothing; use `forbid`.", pointer=f"{at}/{name}")
 
 
-def _require_expression(expression: str, at: str) -> None:
+def require_expression(expression: str, at: str) -> Any:
+    """The expression, compiled. Raises InvalidRecord with the pointer `at`."""
     try:
-        compiled(expression)
+        return compiled(expression)
     except InvalidRecord as error:
         raise InvalidRecord(error.message, pointer=at) from None
 
@@ -187,7 +189,12 @@ def convert_check(row: Any, place: int) -> PolicyCheck:
 
 def check_values(check: PolicyCheck) -> dict[str, Any]:
     """As JSON, without what is not given."""
-    return {key: value for key, value in _given(msgspec.to_builtins(check)).items() if value not in ([], "")}
+    return given_values(check)
+
+
+def given_values(struct: msgspec.Struct) -> dict[str, Any]:
+    """As JSON, without what is null or empty."""
+    return {key: value for key, value in _given(msgspec.to_builtins(struct)).items() if value not in ([], "")}
 
 
 def _given(value: Any) -> Any:

@@ -87,6 +87,18 @@ class Subgoals(ComponentPart, frozen=True, kw_only=True, tag="subgoals"):
     in_order: bool = False
 
 
+class KeyNodeShare(ComponentPart, frozen=True, kw_only=True, tag="key_nodes"):
+    """The share of the task's key nodes that a run reaches: 0 to 1, each earned at the step that first reaches it
+    (WebCanvas, arXiv 2406.12373: step score).
+
+    They come with the item: `key_nodes` in the reference, or in its `metadata` or its task's, as people mark them on
+    the page of a trajectory: {"nodes": [{"name", "tools", "when", "url", "text"}], "in_order": false}.
+    """
+
+    title: ClassVar[str] = "Key nodes of the task"
+    reads_reference: ClassVar[bool] = True
+
+
 class EvidenceMatch(ComponentPart, frozen=True, kw_only=True, tag="evidence"):
     """The share of the passages that support the answer, by overlap: 0 to 1; 0 without a passage (evidence purity of
     Select Less, Reason More, with words in place of frames). Each step earns what its own passages add.

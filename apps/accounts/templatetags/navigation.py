@@ -47,6 +47,7 @@ NAV_GROUPS = (
         (
             NavPage("Campaigns", "annotation:campaign-list", Role.ANNOTATOR, ("active-learning/",)),
             NavPage("Rubrics", "rubrics:rubric-list"),
+            NavPage("Key nodes", "key_nodes:key-nodes-list"),
             NavPage("Policy documents", "policy_documents:document-list"),
             NavPage("Judges", "judges:judge-list", covers=("judge-runs/",)),
             NavPage("Metrics", "metrics:induction-list"),

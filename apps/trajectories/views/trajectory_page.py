@@ -15,6 +15,7 @@ from apps.trajectories.notes import collect_notes
 from apps.trajectories.patterns import PATTERNS
 from apps.trajectories.risk_drawing import risk_rows
 from apps.trajectories.selectors import parent_trajectory, sibling_trajectories, sub_agent_trajectories
+from apps.trajectories.step_marks import step_marks
 from apps.trajectories.step_usage import trajectory_usage
 from apps.trajectories.timeline import trajectory_timeline
 from apps.trajectories.views.parameters import parse_number
@@ -40,6 +41,7 @@ def step_context(request: ProjectRequest, project: Project, trajectory: Trajecto
         "is_page": True,
         "show_outcome": request.GET.get("show_outcome") != "0",
         "step_comments": comments_by_step(trajectory),
+        "step_marks": step_marks(trajectory),
         "page_query": query,
         "step_link": f"?{query}&step=" if query else "?step=",
         "fragment_query": urlencode([("page", "1"), *kept]),

@@ -9,6 +9,7 @@ from workers.engine.rules import (
     entities,
     evidence,
     gui,
+    key_nodes,
     length,
     logged,
     observation_use,
@@ -35,7 +36,14 @@ from workers.schema.components import (
 from workers.schema.model_score import ModelScore
 from workers.schema.policy_part import PolicyChecks
 from workers.schema.program_part import PythonProgram
-from workers.schema.reference_parts import AnswerMatch, EntityMatch, EvidenceMatch, GuiAction, Subgoals
+from workers.schema.reference_parts import (
+    AnswerMatch,
+    EntityMatch,
+    EvidenceMatch,
+    GuiAction,
+    KeyNodeShare,
+    Subgoals,
+)
 from workers.schema.step_parts import BySpeaker, Logged, Milestones, ObservationUse, RiskMap, UnitTests
 
 Count = Callable[[str], int]
@@ -57,6 +65,7 @@ RULES: dict[type, Callable[[Any, ScoreInput, Count], ModelScore]] = {
     UnitTests: unit_tests.passed,
     RiskMap: risks.penalty,
     Subgoals: progress.subgoals,
+    KeyNodeShare: key_nodes.rate,
     PolicyChecks: policy_checks.rate,
 }
 

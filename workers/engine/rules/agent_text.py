@@ -22,12 +22,12 @@ def agent_steps(item: ScoreInput) -> tuple[Step, ...]:
 
 def texts(item: ScoreInput) -> list[str]:
     """By agent step: reasoning, message and tool calls, as one text."""
-    return [
-        "\n".join(
-            part for part in (step.reasoning or "", message_of(step), *calls_text(step.tool_calls)) if part
-        )
-        for step in agent_steps(item)
-    ]
+    return [step_text(step) for step in agent_steps(item)]
+
+
+def step_text(step: Step) -> str:
+    parts = (step.reasoning or "", message_of(step), *calls_text(step.tool_calls))
+    return "\n".join(part for part in parts if part)
 
 
 def observed(item: ScoreInput) -> list[str]:
