@@ -1,4 +1,4 @@
-"""Scores by agent version, each compared with the first version of its agent.
+"""Scores by agent version, each compared with the reference version of its agent: the oldest, or a chosen one.
 
 A score is a yes or no of a trajectory: its outcome, or a fact that metrics and judges found of it (bad below 0).
 """
@@ -6,11 +6,13 @@ A score is a yes or no of a trajectory: its outcome, or a fact that metrics and 
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime
 
-from django.db.models import Count, F, Min, Q
+from django.db.models import Count, F, Min, Q, QuerySet
+from django.db.models.functions import TruncDate
 
-from apps.accounts.models import Project
+from apps.accounts.models import AuditEvent, Project
+from apps.agent_drift.models import AgentReference
 from apps.agent_drift.sequential_tests import (
     ALPHA,
     ShareCount,
@@ -21,15 +23,16 @@ from apps.agent_drift.sequential_tests import (
 from apps.trajectories.models import Trajectory, TrajectoryFact
 
 OUTCOME = "failed outcome"
+VERB = "agent.drifted"  # of alerts in the audit trail
 LEAST_REFERENCE = 30  # trajectories of the reference with the score
 MOST_SCORES = 50  # names of facts that are compared, those with most trajectories
 
 
 @dataclass(frozen=True, slots=True)
 class VersionScore:
-    """reference_version: the first of the agent. count: bad and known trajectories. later: the same of all versions
-    after the reference up to this one. alpha: of this score of this version. None of log_e_value: too few trajectories
-    in the reference."""
+    """reference_version: the oldest of the agent, or the chosen one. count: bad and known trajectories. later: the same
+    of all versions after the reference up to this one. alpha: of this score of this version. is_earlier: the version is
+    older than the reference, and not tested. None of log_e_value: too few trajectories in the reference."""
 
     agent_name: str
     agent_version: str
@@ -41,6 +44,7 @@ class VersionScore:
     reference_version: str
     alpha: float
     is_reference: bool
+    is_earlier: bool = False
 
     @property
     def name(self) -> str:
@@ -56,7 +60,7 @@ class VersionScore:
 
     @property
     def is_tested(self) -> bool:
-        return not self.is_reference and self.reference.trials >= LEAST_REFERENCE
+        return not (self.is_reference or self.is_earlier) and self.reference.trials >= LEAST_REFERENCE
 
     @property
     def log_e_value(self) -> float | None:
@@ -77,13 +81,16 @@ class VersionScore:
     def state(self) -> str:
         if self.is_reference:
             return "reference"
+        if self.is_earlier:
+            return "before the reference"
         if not self.is_tested:
             return f"reference below {LEAST_REFERENCE}"
         return "worse" if self.has_drifted else "not worse"
 
 
-def version_scores(project: Project) -> list[VersionScore]:
-    """Of agents with several versions: by agent, score and version, the oldest first."""
+def version_scores(project: Project, agent: str | None = None) -> list[VersionScore]:
+    """Of agents with several versions: by agent, score and version, the oldest first. agent: the name of one; all where
+    None."""
     since = _first_seen(project)
     counts: dict[tuple[str, str], dict[str, ShareCount]] = defaultdict(dict)
     for name, version, score, count in [*_outcomes(project), *_facts(project)]:
@@ -92,29 +99,109 @@ def version_scores(project: Project) -> list[VersionScore]:
     scores_by_agent: dict[str, int] = defaultdict(int)
     for name, _ in counts:
         scores_by_agent[name] += 1
+    chosen = chosen_references(project)
+    return [
+        row
+        for (name, score), by_version in sorted(counts.items())
+        if agent is None or name == agent
+        for row in _scores(
+            name, score, by_version, since[name], chosen.get(name), ALPHA / (2 * scores_by_agent[name])
+        )
+    ]
+
+
+def _scores(
+    name: str,
+    score: str,
+    by_version: dict[str, ShareCount],
+    since: dict[str, datetime],
+    chosen: str | None,
+    alpha: float,
+) -> Iterable[VersionScore]:
+    """alpha: two tests of each version share the chance of a false alarm, and so do the scores of an agent."""
+    ordered = sorted(by_version, key=lambda version: since[version])
+    reference = chosen if chosen in since else ordered[0]
+    assert reference is not None
+    later = ShareCount()
+    for version in ordered:
+        is_later = version != reference and since[version] >= since[reference]
+        later = later + by_version[version] if is_later else later
+        yield VersionScore(
+            agent_name=name,
+            agent_version=version,
+            score=score,
+            since=since[version],
+            count=by_version[version],
+            later=later,
+            reference=by_version.get(reference, ShareCount()),
+            reference_version=reference,
+            alpha=alpha,
+            is_reference=version == reference,
+            is_earlier=since[version] < since[reference],
+        )
+
+
+def chosen_references(project: Project) -> dict[str, str]:
+    """By agent, the version that someone chose."""
+    rows = AgentReference.objects.filter(project=project)
+    return dict(rows.values_list("agent_name", "agent_version"))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentVersions:
+    """versions: the oldest first. reference: what is compared with. is_chosen: someone chose it."""
+
+    agent_name: str
+    versions: list[str]
+    reference: str
+    is_chosen: bool
+
+
+def list_agent_versions(project: Project) -> list[AgentVersions]:
+    """Of agents with several versions, by name."""
+    chosen = chosen_references(project)
     found = []
-    for (name, score), by_version in sorted(counts.items()):
-        ordered = sorted(by_version, key=lambda version: since[name][version])
-        reference, later = by_version[ordered[0]], ShareCount()
-        for place, version in enumerate(ordered):
-            later = later + by_version[version] if place else later
-            # Two tests of each version share the chance of a false alarm, and so do the scores of an agent.
-            alpha = ALPHA / (2 * scores_by_agent[name])
-            found.append(
-                VersionScore(
-                    agent_name=name,
-                    agent_version=version,
-                    score=score,
-                    since=since[name][version],
-                    count=by_version[version],
-                    later=later,
-                    reference=reference,
-                    reference_version=ordered[0],
-                    alpha=alpha,
-                    is_reference=place == 0,
-                )
-            )
+    for name, since in sorted(_first_seen(project).items()):
+        versions = sorted(since, key=lambda version: since[version])
+        if len(versions) > 1:
+            is_chosen = chosen.get(name) in since
+            reference = chosen[name] if is_chosen else versions[0]
+            found.append(AgentVersions(name, versions, reference, is_chosen))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreDay:
+    """count: trajectories that were imported on the day (UTC)."""
+
+    day: date
+    agent_version: str
+    count: ShareCount
+
+
+def score_series(project: Project, agent: str, score: str) -> list[ScoreDay]:
+    """By day and version, the oldest first; only days with trajectories that have the score."""
+    if score == OUTCOME:
+        rows = Trajectory.objects.filter(project=project, agent_name=agent, success__isnull=False)
+        days = rows.order_by().values("agent_version", day=TruncDate("created_at", tzinfo=UTC))
+        days = days.annotate(bad=Count("pk", filter=Q(success=False)), known=Count("pk"))
+        found = days.values_list("day", "agent_version", "bad", "known")
+    else:
+        facts = TrajectoryFact.objects.filter(project=project, name=score, trajectory__agent_name=agent)
+        by_day = facts.order_by().values(
+            version=F("trajectory__agent_version"), day=TruncDate("trajectory__created_at", tzinfo=UTC)
+        )
+        by_day = by_day.annotate(bad=Count("pk", filter=Q(value__lt=0)), known=Count("pk"))
+        found = by_day.values_list("day", "version", "bad", "known")
+    return [
+        ScoreDay(day, version, ShareCount(bad, known))
+        for day, version, bad, known in sorted(found, key=lambda row: row[:2])
+    ]
+
+
+def list_drift_alerts(project: Project) -> QuerySet[AuditEvent]:
+    """Newest first, as the audit trail has them."""
+    return AuditEvent.objects.filter(project=project, verb=VERB).order_by("-pk")
 
 
 def _first_seen(project: Project) -> dict[str, dict[str, datetime]]:

@@ -36,7 +36,7 @@ class VersionScoreTable(DataTable[VersionScore]):
             sort=lambda row: row.reference.share,
             kind="percent",
             template="agent_drift/cells/_reference.html",
-            help="The same share of the first version",
+            help="The same share of the reference version",
         ),
         TableColumn(
             "evidence",
@@ -45,7 +45,7 @@ class VersionScoreTable(DataTable[VersionScore]):
             sort=lambda row: row.log_e_value,
             kind="number",
             template="agent_drift/cells/_evidence.html",
-            help="Natural logarithm of the e-value that the version, or all versions since the first, are worse",
+            help="Natural logarithm of the e-value that the version, or all versions since the reference, are worse",
         ),
         TableColumn("state", "State", value="state", sort="state", template="agent_drift/cells/_state.html"),
         TableColumn("since", "First trajectory", sort="since", kind="time"),

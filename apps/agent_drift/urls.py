@@ -5,4 +5,7 @@ from django.urls import path
 from apps.agent_drift import views
 
 app_name = "agent_drift"
-urlpatterns = [path("", views.version_list, name="version-list")]
+urlpatterns = [
+    path("", views.version_list, name="version-list"),
+    path("reference/", views.reference_choose, name="reference-choose"),
+]

@@ -14,6 +14,7 @@ from apps.accounts.api import router as projects
 from apps.accounts.auth import KeyAuth
 from apps.accounts.idempotency import idempotent
 from apps.accounts.people_api import router as people
+from apps.agent_drift.api import router as agent_versions
 from apps.annotation.api import router as items
 from apps.annotation.campaign_api import router as campaigns
 from apps.annotation.demonstration_api import router as demonstrations
@@ -28,6 +29,7 @@ from apps.datasets.api import router as datasets
 from apps.hindsight.api import router as hindsight_tasks
 from apps.inbox.api import router as inbox
 from apps.judges.api import router as judges
+from apps.key_nodes.api import router as key_nodes
 from apps.lifecycle.api import router as lifecycle
 from apps.lifecycle.export_api import router as project_exports
 from apps.metrics.api import router as metrics
@@ -124,6 +126,8 @@ for tag, router in (
     ("reward programs", reward_programs),
     ("reward studies", reward_studies),
     ("subgoals", subgoals),
+    ("key nodes", key_nodes),
+    ("agent versions", agent_versions),
     ("tasks", task_difficulty),
     ("hindsight tasks", hindsight_tasks),
     ("policy documents", policy_documents),

@@ -135,9 +135,7 @@ def read_key_nodes(request: KeyRequest, slug: str, pk: int) -> dict[str, Any]:
 )
 def edit_key_nodes(request: KeyRequest, slug: str, pk: int, body: KeyNodesEdit) -> dict[str, Any]:
     own = _own(request, slug, pk, Scope.FEEDBACK_WRITE)
-    changed = services.set_key_nodes(
-        task=own.task, nodes=body.nodes, in_order=body.in_order, by=request.auth
-    )
+    changed = services.set_key_nodes(task=own.task, nodes=body.nodes, in_order=body.in_order, by=request.auth)
     return key_nodes_out(changed)
 
 

@@ -23,9 +23,7 @@ def completion_scores(project: Project) -> Iterator[ScoreRecord]:
 
     refresh_completions(stale_trajectories(project))
     rows = KeyNodeCompletion.objects.filter(key_nodes__in=TaskKeyNodes.objects.filter(project=project))
-    shares = list(
-        rows.order_by("trajectory__task", "trajectory").values_list("trajectory", "share", "steps")
-    )
+    shares = list(rows.order_by("trajectory__task", "trajectory").values_list("trajectory", "share", "steps"))
     if not shares:
         raise DomainError(
             "No task with trajectories has key nodes yet. Mark some on the page of a trajectory, then freeze again."

@@ -15,7 +15,7 @@ _CODE = {"rows": 3, "spellcheck": "false", "class": "mono"}
 
 
 class StepNodeForm(forms.Form):
-    """pattern: `call-0` (the first call), `url` or `text`. arguments: `0.1` is the second argument of the first call."""
+    """pattern: `call-0` (the first call), `url` or `text`. arguments: `0.1`, the second argument of the first call."""
 
     name = forms.CharField(required=False, max_length=_NAME)
     pattern = forms.CharField(max_length=20)

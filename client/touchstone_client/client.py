@@ -7,6 +7,7 @@ from typing import Any, Generic, Self
 import httpx
 
 from touchstone_client.calls import AsyncDriver, DriverT, SyncDriver
+from touchstone_client.resources.agent_versions import AgentVersions
 from touchstone_client.resources.bulk_jobs import BulkJobs
 from touchstone_client.resources.campaigns import Campaigns
 from touchstone_client.resources.connectors import Connectors
@@ -17,6 +18,7 @@ from touchstone_client.resources.guard_decisions import GuardDecisions
 from touchstone_client.resources.hindsight_tasks import HindsightTasks
 from touchstone_client.resources.items import Items
 from touchstone_client.resources.judges import JudgeRuns, Judges
+from touchstone_client.resources.key_nodes import KeyNodeLists
 from touchstone_client.resources.lifecycle import ProjectExports, Retention
 from touchstone_client.resources.metrics import Inductions, Metrics
 from touchstone_client.resources.notifications import Notifications
@@ -47,6 +49,7 @@ class ProjectCalls(Generic[DriverT]):
 
     def __init__(self, project: str, driver: DriverT) -> None:
         self.project = project
+        self.agent_versions = AgentVersions(project, driver)
         self.alerts = Alerts(project, driver)
         self.audit = AuditTrail(project, driver)
         self.bulk_jobs = BulkJobs(project, driver)
@@ -64,6 +67,7 @@ class ProjectCalls(Generic[DriverT]):
         self.items = Items(project, driver)
         self.judge_runs = JudgeRuns(project, driver)
         self.judges = Judges(project, driver)
+        self.key_nodes = KeyNodeLists(project, driver)
         self.keys = Keys(project, driver)
         self.members = Members(project, driver)
         self.metrics = Metrics(project, driver)

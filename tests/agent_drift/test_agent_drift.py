@@ -5,8 +5,10 @@ from django.urls import reverse
 
 from apps.accounts.models import AuditEvent, Project, Role
 from apps.accounts.services import create_project
-from apps.agent_drift.selectors import OUTCOME, version_scores
-from apps.agent_drift.services import VERB, check_agents, raise_drift_alerts
+from apps.agent_drift.models import AgentReference
+from apps.agent_drift.selectors import OUTCOME, VERB, score_series, version_scores
+from apps.agent_drift.services import check_agents, choose_reference, raise_drift_alerts
+from apps.core.errors import DomainError, NotFound
 from apps.inbox.models import Notification
 from apps.trajectories.models import Task, Trajectory
 from apps.trajectories.services import replace_facts
@@ -116,3 +118,67 @@ def test_the_page_shows_what_drifted(project: Project) -> None:
     assert client.post(address).status_code == 405
     assert member_client(project, Role.ANNOTATOR).get(address).status_code == 403
     assert signed_in(make_outsider()).get(address).status_code == 404
+
+
+def test_another_version_can_be_the_reference(project: Project) -> None:
+    add_version(project, "1", count=60, bad=30)
+    add_version(project, "2", count=60, bad=2)
+    add_version(project, "3", count=60, bad=30)
+    assert raise_drift_alerts(project) == []  # no version is worse than the first one
+    choose_reference(project=project, agent="desk", version="2", by=None)
+    rows = {row.agent_version: row for row in version_scores(project)}
+    assert [rows[version].state for version in "123"] == ["before the reference", "reference", "worse"]
+    assert rows["3"].later.trials == 60 and rows["1"].later.trials == 0
+    assert [row.agent_version for row in raise_drift_alerts(project)] == ["3"]
+    assert raise_drift_alerts(project) == []
+    event = AuditEvent.objects.get(project=project, verb=VERB)
+    assert event.data["reference_version"] == "2"
+    add_version(project, "4", count=200, bad=200)
+    assert [row.agent_version for row in raise_drift_alerts(project)] == ["4"]
+    choose_reference(project=project, agent="desk", version=None, by=None)
+    assert [row.agent_version for row in raise_drift_alerts(project)] == ["4"]  # worse than version 1, too
+    with pytest.raises(NotFound):
+        choose_reference(project=project, agent="nobody", version="1", by=None)
+    with pytest.raises(DomainError, match="has no version '9'"):
+        choose_reference(project=project, agent="desk", version="9", by=None)
+    assert not AgentReference.objects.exists()
+
+
+def test_a_series_counts_by_day_and_version(project: Project) -> None:
+    old = add_version(project, "1", count=4, bad=1)
+    new = add_version(project, "2", count=3, bad=2)
+    days = {each.pk: f"2026-01-0{1 + place % 2}T23:30:00Z" for place, each in enumerate([*old, *new])}
+    for key, moment in days.items():
+        Trajectory.objects.filter(pk=key).update(created_at=moment)
+    found = [
+        (str(each.day), each.agent_version, each.count.bad, each.count.trials)
+        for each in score_series(project, "desk", OUTCOME)
+    ]
+    assert found == [
+        ("2026-01-01", "1", 1, 2),
+        ("2026-01-01", "2", 1, 2),
+        ("2026-01-02", "1", 0, 2),
+        ("2026-01-02", "2", 1, 1),
+    ]
+    replace_facts(
+        project=project, kind="judge 1", facts=[(old[0].pk, "Polite", -1.0), (old[2].pk, "Polite", 1.0)]
+    )
+    (polite,) = score_series(project, "desk", "Polite")
+    assert (str(polite.day), polite.count.bad, polite.count.trials) == ("2026-01-01", 1, 2)
+
+
+def test_the_page_chooses_the_reference(project: Project) -> None:
+    client = member_client(project, Role.RESEARCHER)
+    for version in ("1", "2", "3"):
+        add_version(project, version, count=40, bad=2)
+    address, choose = reverse(ADDRESS, args=["desk"]), reverse("agent_drift:reference-choose", args=["desk"])
+    assert "Use the oldest" not in client.get(address).content.decode()
+    client.post(choose, {"agent": "desk", "version": "2"})
+    page = client.get(address).content.decode()
+    assert "Use the oldest" in page and "before the reference" in page
+    assert AgentReference.objects.get().chosen_by is not None
+    client.post(choose, {"agent": "desk", "version": "9"})
+    assert AgentReference.objects.get().agent_version == "2"
+    client.post(choose, {"agent": "desk", "oldest": "1"})
+    assert not AgentReference.objects.exists()
+    assert member_client(project, Role.ANNOTATOR).post(choose, {"agent": "desk"}).status_code == 403

@@ -267,6 +267,8 @@ def names_in(world: World) -> dict[str, dict[str, str]]:
             "reward-program-jobs",
             "reward-studies",
             "subgoals",
+            "key-nodes",
+            "agent-versions",
             "tasks",
             "policy-documents",
             "policy-rules",

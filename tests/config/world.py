@@ -20,6 +20,7 @@ from apps.datasets.models import Export, TrajectoryDeletion
 from apps.hindsight.models import HindsightProposal, HindsightTask
 from apps.inbox.models import Notification, NotificationEvent
 from apps.judges.models import Judge, JudgeRun
+from apps.key_nodes.services import set_key_nodes
 from apps.lifecycle.models import ProjectExport
 from apps.llm.models import LLMConnection
 from apps.metrics.models import Induction, Metric
@@ -180,6 +181,7 @@ def make_world(slug: str) -> World:
     subgoal_list = TaskSubgoals.objects.create(
         project=project, task=first.task, subgoals=[{"goal": "", "expression": "opened", "weight": 1.0}]
     )
+    key_nodes = set_key_nodes(task=first.task, nodes=[{"name": "opened", "text": "opened"}], by=None)
     subgoal_proposal = SubgoalProposal.objects.create(
         project=project, state=JobState.FAILED, error="It could not be done."
     )
@@ -263,6 +265,8 @@ def make_world(slug: str) -> World:
             "splits": policy_split.pk,
             "reward-programs": reward_program.pk,
             "subgoals": subgoal_list.pk,
+            "key-nodes": key_nodes.pk,
+            "nodes": 0,
             "subgoal-proposals": subgoal_proposal.pk,
             "proposals": subgoal_proposal.pk,
             "hindsight": hindsight_task.pk,

@@ -37,7 +37,11 @@ def record(name: str, *turns: tuple[str, dict[str, Any] | str, str], agent: str 
 FOUND = ("find_order", {"order": {"id": 7, "fields": ["paid"]}, "note": "x" * 80}, "order 7: paid")
 ASKED = ("", "Shall I refund it?", "Yes.")
 REFUNDED = ("refund", {"order": {"id": 7}, "amount": 20.0}, "refunded 25 EUR")
-RECORDS = (record("all", FOUND, ASKED, REFUNDED), record("some", FOUND), record("none", ("", "Sorry.", "Oh.")))
+RECORDS = (
+    record("all", FOUND, ASKED, REFUNDED),
+    record("some", FOUND),
+    record("none", ("", "Sorry.", "Oh.")),
+)
 
 
 def add_trajectories(project: Project, *records: dict[str, Any]) -> None:

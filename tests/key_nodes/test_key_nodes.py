@@ -21,14 +21,17 @@ from workers.schema.reference_parts import KeyNodeShare
 
 def shares(task: Task) -> dict[str, float]:
     rows = KeyNodeCompletion.objects.filter(trajectory__task=task)
-    return {name: share for name, share in rows.values_list("trajectory__external_id", "share")}
+    return dict(rows.values_list("trajectory__external_id", "share"))
 
 
 def test_completions_follow_every_change(task: Task, full: Trajectory) -> None:
     own = services.set_key_nodes(task=task, nodes=NODES, by=None)
     assert shares(task) == {"all": 1.0, "some": pytest.approx(1 / 3), "none": 0.0}
     completion = full.key_node_completion
-    assert (completion.steps, completion.unexpected) == ([1, 2, 4], [2])  # 20 EUR was expected, 25 were refunded
+    assert (completion.steps, completion.unexpected) == (
+        [1, 2, 4],
+        [2],
+    )  # 20 EUR was expected, 25 were refunded
     assert reached_counts(own, list(list_completions(own))) == [2, 1, 1]
     task.refresh_from_db()
     assert task.metadata["key_nodes"] == own.document

@@ -36,9 +36,8 @@ def test_a_step_proposes_its_call_and_arguments(client: Client, full: Trajectory
     answer = client.post(step_url(full, 1), {"pattern": "call-0", "arguments": ["0.0"]}, **HTMX)
     assert answer.headers["HX-Trigger"] == '{"key-nodes-changed": {}}'
     assert "find_order 7" in answer.content.decode()
-    assert nodes() == [
-        {"name": "find_order 7", "tools": ["find_order"], "when": [{"path": "order.id", "measure": "value", "one_of": [7.0]}]}
-    ]  # fmt: skip
+    test = {"path": "order.id", "measure": "value", "one_of": [7.0]}
+    assert nodes() == [{"name": "find_order 7", "tools": ["find_order"], "when": [test]}]
     assert client.post(step_url(full, 1), {"pattern": "call-0"}).status_code == 302  # without a script
     assert [node["name"] for node in nodes()] == ["find_order 7", "find_order"]
 

@@ -87,9 +87,7 @@ def test_each_step_is_paid_for_the_nodes_it_reaches() -> None:
     score = rate(PART, ScoreInput(content=stored), len)
     assert score.raw == pytest.approx(0.75)
     assert list(score.step_rewards) == pytest.approx([0.25, 0.0, 0.5])
-    sent = ScoreInput(
-        content=Trajectory(steps=STEPS, task=Task(id="t")), metadata={"key_nodes": nodes[:1]}
-    )
+    sent = ScoreInput(content=Trajectory(steps=STEPS, task=Task(id="t")), metadata={"key_nodes": nodes[:1]})
     assert rate(PART, sent, len).raw == 1.0
     reference = ScoreInput(
         content=Text(text='<tool_call>{"name": "find_order", "arguments": {}}</tool_call>'),
