@@ -14,11 +14,13 @@ from apps.core.errors import DomainError
 from apps.datasets.exports import (
     axolotl,
     corrections,
+    failed_steps,
     lines,
     llamafactory,
     openrlhf,
     parquet,
     prompts,
+    reflections,
     rewardbench,
     sft,
     trl,
@@ -83,6 +85,18 @@ _TABLE = (
         "TRL",
         "trajectories up to their first error with the correction in its place, for SFTTrainer",
         corrections.export_trl_sft,
+    ),
+    ExportFormat(
+        "trl-failed-steps",
+        "TRL",
+        "the actions that failed, with their corrections, for KTOTrainer: steps marked bad, and failed tool calls",
+        failed_steps.export,
+    ),
+    ExportFormat(
+        "trl-reflections",
+        "TRL",
+        "an attempt, what was written about it, and the next attempt at the task, for a model that reflects",
+        reflections.export,
     ),
     ExportFormat("trl-prompts", "TRL", "prompts and reference answers, for GRPOTrainer", prompts.export_trl),
     ExportFormat(
