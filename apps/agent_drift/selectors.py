@@ -181,18 +181,19 @@ class ScoreDay:
 
 def score_series(project: Project, agent: str, score: str) -> list[ScoreDay]:
     """By day and version, the oldest first; only days with trajectories that have the score."""
+    found: list[tuple[date, str, int, int]]
     if score == OUTCOME:
         rows = Trajectory.objects.filter(project=project, agent_name=agent, success__isnull=False)
         days = rows.order_by().values("agent_version", day=TruncDate("created_at", tzinfo=UTC))
         days = days.annotate(bad=Count("pk", filter=Q(success=False)), known=Count("pk"))
-        found = days.values_list("day", "agent_version", "bad", "known")
+        found = list(days.values_list("day", "agent_version", "bad", "known"))
     else:
         facts = TrajectoryFact.objects.filter(project=project, name=score, trajectory__agent_name=agent)
         by_day = facts.order_by().values(
             version=F("trajectory__agent_version"), day=TruncDate("trajectory__created_at", tzinfo=UTC)
         )
         by_day = by_day.annotate(bad=Count("pk", filter=Q(value__lt=0)), known=Count("pk"))
-        found = by_day.values_list("day", "version", "bad", "known")
+        found = list(by_day.values_list("day", "version", "bad", "known"))
     return [
         ScoreDay(day, version, ShareCount(bad, known))
         for day, version, bad, known in sorted(found, key=lambda row: row[:2])

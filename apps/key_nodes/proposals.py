@@ -87,7 +87,7 @@ def quoted_expression(text: str) -> str:
 
 
 def _arguments(arguments: Mapping[str, Any]) -> list[ProposedArgument]:
-    found = []
+    found = list[ProposedArgument]()
     for path, value in _values(arguments, 0):
         if len(found) == _MOST_ARGUMENTS:
             break

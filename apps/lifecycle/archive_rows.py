@@ -1,7 +1,6 @@
 """What an archive of a project has besides trajectories and feedback: items that wait for annotations, comments on the
-pages of trajectories, their tags and hindsight tasks, subgoals of tasks, reward programs, views, and
-decisions of guards. Trajectories are
-named by their content and its rank among equal ones.
+pages of trajectories, their tags and hindsight tasks, subgoals and key nodes of tasks, reference versions of agents,
+reward programs, views, and decisions of guards. Trajectories are named by their content and its rank among equal ones.
 """
 
 import json
@@ -17,10 +16,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
+from apps.agent_drift.services import choose_reference
 from apps.annotation.models import Annotation, Item, ItemTrajectory
 from apps.core.errors import DomainError
 from apps.hindsight.models import HindsightTask
 from apps.hindsight.services import checked_task_text
+from apps.key_nodes.models import TaskKeyNodes
+from apps.key_nodes.services import set_key_nodes
 from apps.reward_programs.models import RewardProgramVersion
 from apps.rewards.models import GuardDecision
 from apps.subgoals.models import TaskSubgoals
@@ -173,6 +175,34 @@ def read_subgoals(project: Project, lines: Iterable[bytes], owner: User) -> int:
         ]
         created += len(TaskSubgoals.objects.bulk_create(lists))
     return created
+
+
+def key_node_lines(project: Project) -> Iterator[bytes]:
+    rows = TaskKeyNodes.objects.filter(project=project).select_related("task").order_by("pk")
+    for own in rows.iterator(CHUNK):
+        yield _line({"task": own.task.external_id, **own.document})
+
+
+def read_key_nodes(project: Project, lines: Iterable[bytes], owner: User) -> int:
+    """What trajectories reach of them is computed again."""
+    created = 0
+    for rows in _chunks(map(json.loads, lines)):
+        named = project.tasks.filter(external_id__in=[row["task"] for row in rows])
+        tasks = {task.external_id: task for task in named}
+        for row in rows:
+            if (task := tasks.get(row["task"])) is not None:
+                set_key_nodes(task=task, nodes=row["nodes"], in_order=row["in_order"], by=owner)
+                created += 1
+    return created
+
+
+def read_references(project: Project, references: dict[str, str], owner: User) -> int:
+    """Of agents and versions whose trajectories came along."""
+    known = set(project.trajectories.values_list("agent_name", "agent_version").distinct())
+    found = {agent: version for agent, version in references.items() if (agent, version) in known}
+    for agent, version in found.items():
+        choose_reference(project=project, agent=agent, version=version, by=owner)
+    return len(found)
 
 
 def hindsight_lines(project: Project) -> Iterator[bytes]:

@@ -10,6 +10,7 @@
     tags.jsonl           of trajectories                  subgoals.jsonl    lists of tasks
     reward_programs.json code of each version         hindsight_tasks.jsonl  of trajectories
     guard_decisions.jsonl  of endpoints, with people's answers
+    key_nodes.jsonl      of tasks                         agent_references.json  versions by agent
 
 People are names of annotators only; members, keys, secrets, connectors, sampled requests, training runs and the audit
 trail belong to an installation and are left out.
@@ -29,6 +30,7 @@ from django.db import transaction
 
 from apps.accounts.models import Project, User
 from apps.accounts.services import create_project, record_audit
+from apps.agent_drift.selectors import chosen_references
 from apps.annotation.feedback.exports import EXPORTS
 from apps.annotation.feedback.services import import_feedback
 from apps.annotation.models import Campaign
@@ -42,10 +44,13 @@ from apps.lifecycle.archive_rows import (
     decision_lines,
     hindsight_lines,
     item_lines,
+    key_node_lines,
     read_comments,
     read_decisions,
     read_hindsight_tasks,
     read_items,
+    read_key_nodes,
+    read_references,
     read_reward_programs,
     read_subgoals,
     read_tags,
@@ -98,6 +103,7 @@ def write_project(project: Project, file: IO[bytes], check: Check = lambda: None
         counts["comments"] = _write_lines(archive, "comments.jsonl", comment_lines(project), check)
         counts["tags"] = _write_lines(archive, "tags.jsonl", tag_lines(project), check)
         counts["subgoals"] = _write_lines(archive, "subgoals.jsonl", subgoal_lines(project), check)
+        counts["key_nodes"] = _write_lines(archive, "key_nodes.jsonl", key_node_lines(project), check)
         lines = hindsight_lines(project)
         counts["hindsight_tasks"] = _write_lines(archive, "hindsight_tasks.jsonl", lines, check)
         lines = decision_lines(project)
@@ -107,6 +113,7 @@ def write_project(project: Project, file: IO[bytes], check: Check = lambda: None
             "rubrics": [_rubric_values(rubric) for rubric in newest_rubrics(project).order_by("pk")],
             "campaigns": [_campaign_values(each) for each in project.campaigns.order_by("pk")],
             "reward_programs": reward_program_values(project),
+            "agent_references": chosen_references(project),
             "recipes": dict(Recipe.objects.filter(project=project).values_list("name", "toml")),
             "endpoints": [
                 {"name": endpoint.name, "spec": endpoint.active.spec}
@@ -202,6 +209,11 @@ def _read_archive(
     counts["comments"] = read_comments(project, _lines(archive, "comments.jsonl"))
     counts["tags"] = read_tags(project, _lines(archive, "tags.jsonl"))
     counts["subgoals"] = read_subgoals(project, _lines(archive, "subgoals.jsonl"), owner)
+    if "key_nodes.jsonl" in archive.NameToInfo:
+        counts["key_nodes"] = read_key_nodes(project, _lines(archive, "key_nodes.jsonl"), owner)
+    if "agent_references.json" in archive.NameToInfo:
+        references = _json(archive, "agent_references.json")
+        counts["agent_references"] = read_references(project, references, owner)
     if "hindsight_tasks.jsonl" in archive.NameToInfo:
         texts = _lines(archive, "hindsight_tasks.jsonl")
         counts["hindsight_tasks"] = read_hindsight_tasks(project, texts, owner)

@@ -11,10 +11,14 @@ from apps.accounts.services import create_project
 from apps.trajectories.models import Task, Trajectory
 from apps.trajectories.services import import_trajectories
 
-FIND = {"name": "find order", "tools": ["find_order"], "when": [{"path": "order.id", "one_of": [7]}]}
-REFUND = {"name": "refund it", "tools": ["refund"], "expected": "refunded 20 EUR"}
+FIND: dict[str, Any] = {
+    "name": "find order",
+    "tools": ["find_order"],
+    "when": [{"path": "order.id", "one_of": [7]}],
+}
+REFUND: dict[str, Any] = {"name": "refund it", "tools": ["refund"], "expected": "refunded 20 EUR"}
 CONFIRMED = {"name": "confirmed", "text": "(?i)shall I refund", "within": "said"}
-NODES = [FIND, CONFIRMED, REFUND]
+NODES: list[dict[str, Any]] = [FIND, CONFIRMED, REFUND]
 
 
 def record(name: str, *turns: tuple[str, dict[str, Any] | str, str], agent: str = "desk") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from apps.trajectories.models import Task, Trajectory
 from tests.factories import make_outsider, member_client, signed_in
 from tests.key_nodes.conftest import FIND, NODES, REFUND
 
-HTMX = {"HTTP_HX_REQUEST": "true"}
+HTMX: Any = {"HTTP_HX_REQUEST": "true"}
 
 
 @pytest.fixture

@@ -22,7 +22,9 @@ UPGRADE = [
     call("look up the reservation", "get_reservation_details", reservation_id="YAX4DR"),  # all four
     call("price the second flight", "search_direct_flight", origin="MCO", destination="MSP"),  # not the third
     call("upgrade", "update_reservation_flights", cabin="business"),  # not the third
-    call("bags are free", "update_reservation_baggages", total_baggages=2, nonfree_baggages=0),  # not the third
+    call(
+        "bags are free", "update_reservation_baggages", total_baggages=2, nonfree_baggages=0
+    ),  # not the third
     call("look up the user", "get_user_details"),  # the second alone
 ]
 CHANGE = [

@@ -268,6 +268,7 @@ def test_an_archive_becomes_the_same_project_elsewhere(project: Project, owner: 
     assert (counts["items"], counts["comments"], counts["views"], counts["views_left_out"]) == (1, 1, 1, 1)
     assert counts["questions_left_out"] == 1
     assert (counts["tags"], counts["subgoals"], counts["reward_programs"]) == (1, 1, 1)
+    assert (counts["key_nodes"], counts["agent_references"]) == (1, 1)
     assert counts["judges_left_out"] == counts["reward_studies_left_out"] == 0
     assert counts["trajectories"] == Trajectory.objects.filter(project=project).count()
     moved, found = read_project(archive, owner=owner, slug="moved")
@@ -295,6 +296,10 @@ def test_an_archive_becomes_the_same_project_elsewhere(project: Project, owner: 
     assert (
         moved.task_subgoals.values_list(*columns).get() == project.task_subgoals.values_list(*columns).get()
     )
+    assert (found["key_nodes"], found["agent_references"]) == (1, 1)
+    columns = ("task__external_id", "nodes", "in_order")
+    nodes = moved.task_key_nodes.values_list(*columns).get()
+    assert nodes == project.task_key_nodes.values_list(*columns).get()
     columns = ("trajectory__content_hash", "state", "text", "accepted_text", "evidence")
     assert (
         moved.hindsight_tasks.values_list(*columns).get()

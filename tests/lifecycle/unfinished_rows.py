@@ -3,8 +3,10 @@
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
+from apps.agent_drift.services import choose_reference
 from apps.annotation.models import Item, ItemTrajectory
 from apps.hindsight.models import HindsightTask
+from apps.key_nodes.services import set_key_nodes
 from apps.questions.models import TrajectoryQuestion
 from apps.reward_programs.services import create_reward_program
 from apps.rewards.models import GuardDecision
@@ -32,6 +34,10 @@ def add_waiting(project: Project) -> Item:
     Trajectory.objects.filter(pk=trajectory.pk).update(tags=["slow", "to do"])
     goals = [{"goal": "found the order", "expression": "order", "weight": 1.0}]
     TaskSubgoals.objects.create(project=project, task=trajectory.task, subgoals=goals, state="accepted")
+    nodes = [{"name": "found the order", "text": "order", "within": "both"}]
+    set_key_nodes(task=trajectory.task, nodes=nodes, in_order=True, by=None)
+    agent = {"agent": trajectory.agent_name, "version": trajectory.agent_version}
+    choose_reference(project=project, **agent, by=None)
     HindsightTask.objects.create(
         project=project,
         trajectory=trajectory,

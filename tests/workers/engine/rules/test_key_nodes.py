@@ -80,9 +80,12 @@ def test_an_expected_observation_is_compared_whatever_the_white_space() -> None:
 
 
 def test_each_step_is_paid_for_the_nodes_it_reaches() -> None:
-    nodes: list[dict[str, Any]] = [{"name": str(place), **node} for place, node in enumerate(
-        ({"tools": ["find_order"]}, {"tools": ["refund"]}, {"url": "shop"}, {"text": "never seen"})
-    )]  # fmt: skip
+    nodes: list[dict[str, Any]] = [
+        {"name": "0", "tools": ["find_order"]},
+        {"name": "1", "tools": ["refund"]},
+        {"name": "2", "url": "shop"},
+        {"name": "3", "text": "never seen"},
+    ]
     stored = Trajectory(steps=STEPS, task=Task(id="t", metadata={"key_nodes": {"nodes": nodes}}))
     score = rate(PART, ScoreInput(content=stored), len)
     assert score.raw == pytest.approx(0.75)
