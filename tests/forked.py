@@ -16,7 +16,7 @@ import tempfile
 import threading
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def start(
     with_pipes: bool = False,
 ) -> subprocess.Popen[bytes]:
     """`core_subprocess.start`, forked."""
-    _import(module)
+    import_child(module)
     environment = core_subprocess.environment() | dict(given or {})
     prepare = dies_with_parent()
     sys.stdout.flush()
@@ -119,7 +119,7 @@ def _run_code(code: str, arguments: list[str]) -> int:
 
 
 @cache
-def _import(module: str) -> None:
+def import_child(module: str) -> None:
     """What the child imports first, which makes every later one quick."""
     found = importlib.util.find_spec(module)
     if found is not None and found.submodule_search_locations:
@@ -134,8 +134,8 @@ def _become(environment: dict[str, str], log: Path, pipes: tuple[int, int] | Non
     for descriptor, place in ((reading, 0), (writing, 1), (out, 2)):
         os.dup2(descriptor, place)
     gc.freeze()  # a socket of the test that is collected here would close the descriptor of another file
-    _let_go_of_descriptors(nothing)
-    _forget_log_handlers()
+    let_go_of_descriptors(nothing)
+    forget_log_handlers()
     sys.stdin = os.fdopen(0, closefd=False)
     sys.stdout, sys.stderr = (os.fdopen(place, "w", buffering=1, closefd=False) for place in (1, 2))
     os.environ.clear()
@@ -143,15 +143,15 @@ def _become(environment: dict[str, str], log: Path, pipes: tuple[int, int] | Non
     warnings.resetwarnings()  # a warning is no error there
 
 
-def _let_go_of_descriptors(nothing: int) -> None:
+def let_go_of_descriptors(nothing: int, kept: Collection[int] = ()) -> None:
     """Of connections, locks and the servers of the test. Each number stays taken: log handlers and sockets of the test
     still know it, and would write into, or close, the file that the child opens under it."""
     for descriptor in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
-        if descriptor > 2 and descriptor != nothing:
+        if descriptor > 2 and descriptor != nothing and descriptor not in kept:
             os.dup2(nothing, descriptor, inheritable=False)
 
 
-def _forget_log_handlers() -> None:
+def forget_log_handlers() -> None:
     """A process of its own configures no logging: warnings go to standard error."""
     logging.getLogger().handlers.clear()
     logging.getLogger().setLevel(logging.WARNING)

@@ -4,7 +4,7 @@
     <!-- run by tests/rewards/test_trainers_page.py: with a tiny policy -->
     <!-- long: chooses a recipe -->
 
-`long` blocks run in `make docs-check` only; all others in `make test-long` too.
+`long` blocks run in `make docs-check` only; all others in `make test-slow` too.
 """
 
 import re
@@ -41,6 +41,11 @@ class MarkedBlock:
     @property
     def runs(self) -> bool:
         return not self.reason and not self.test
+
+    @property
+    def is_in_ci(self) -> bool:
+        """Run by the slow tests of this folder."""
+        return self.runs and not self.is_long
 
 
 def marked_blocks() -> Iterator[MarkedBlock]:

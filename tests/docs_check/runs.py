@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.docs_check.forked_installation import ForkedInstallation
 from tests.docs_check.marked_blocks import MarkedBlock
 from tests.docs_check.pages import FIRST, PROJECTS, WORDS
 from tests.faults.stack import Stack, until
@@ -21,16 +22,18 @@ from tests.snippets import ROOT
 HERE = Path(__file__).parent
 SCOPES = "ingest,feedback:read,feedback:write,train,reward,admin"
 _LIMIT = 570.0
-_SHIMS = {
+_INTERPRETERS = {
     "m": 'exec "$PY" manage.py "$@"',
     "manage.py": 'exec "$PY" manage.py "$@"',
     "python": 'exec "$PY" "$@"',
     "python3": 'exec "$PY" "$@"',
     "touchstone": 'exec "$PY" -m touchstone_client.cli.main "$@"',
+    "python_blocks": 'exec "$PY" "$HERE/python_blocks.py"',
+}
+_SHIMS = {
     # Installs for real, but only what the block names, next to this environment instead of into it.
     "pip": 'exec "$PY" -m pip "$@" --quiet --no-deps --no-build-isolation --no-index --target "$WORK/installed"',
 }
-_PYTHON = HERE / "python_blocks.py"
 
 
 @dataclass
@@ -46,7 +49,7 @@ class Checked:
 
     home: Path
     work: Path
-    stack: Stack
+    stack: Stack | ForkedInstallation
     keys: dict[str, str] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
     _started: bool = False
@@ -55,17 +58,19 @@ class Checked:
     _has_support: bool = False
 
     @classmethod
-    def make(cls, home: Path, work: Path) -> "Checked":
+    def make(cls, home: Path, work: Path, forked: ForkedInstallation | None = None) -> "Checked":
+        """forked: it runs the blocks there, and else on a new installation with `manage.py up`."""
         work.mkdir(exist_ok=True)
         for path in ROOT.iterdir():
             if path.name not in (".git", "out", "var"):
                 (work / path.name).symlink_to(path)
         shims = work / "shims"
         shims.mkdir()
-        for name, line in _SHIMS.items():
+        programs = forked.shims if forked else _INTERPRETERS
+        for name, line in (programs | _SHIMS).items():
             (shims / name).write_text(f"#!/bin/sh\n{line}\n")
             (shims / name).chmod(0o755)
-        stack = Stack(home, {"MLFLOW_TRACKING_URI": f"sqlite:///{work}/mlflow.db"})
+        stack = forked or Stack(home, {"MLFLOW_TRACKING_URI": f"sqlite:///{work}/mlflow.db"})
         return cls(home, work, stack)
 
     def run(self, block: MarkedBlock) -> Outcome:
@@ -116,16 +121,11 @@ class Checked:
         )
 
     def _turn_to(self, page: str) -> str:
+        """The error of what comes before the page, or nothing."""
         self._page = page
         self._end_python()
-        name = page.removesuffix(".md").replace("/", "-")
-        shell, python = (HERE / "before" / f"{name}.{ending}" for ending in ("sh", "py"))
-        error = ""
-        if shell.is_file():
-            error = self._ran_shell(page, shell.read_text())
-        if python.is_file() and not error:
-            error = self._ran_python(python.read_text())
-        return error
+        before = _before(page, "sh")
+        return self._ran_shell(page, before.read_text()) if before.is_file() else ""
 
     def _environment(self, page: str) -> dict[str, str]:
         key = self._key_of(page)
@@ -134,6 +134,7 @@ class Checked:
             "PATH": f"{self.work / 'shims'}:{os.environ['PATH']}",
             "PY": sys.executable,
             "WORK": str(self.work),
+            "HERE": str(HERE),
             "PYTHONPATH": str(ROOT),
             "URL": self.stack.url,
             "KEY": key,
@@ -196,20 +197,32 @@ class Checked:
             raise AssertionError(f"first.sh failed: {done.stderr[-2000:]}{done.stdout[-1000:]}")
 
     def _ran_python(self, code: str) -> str:
-        """Blocks of a page share their names, in one process for each page."""
-        if self._python is None:
-            self._python = subprocess.Popen(
-                [sys.executable, str(_PYTHON)],
-                cwd=self.work,
-                env=self._environment(self._page),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-        assert self._python.stdin is not None and self._python.stdout is not None
-        self._python.stdin.write(json.dumps({"code": code, "limit": _LIMIT}) + "\n")
-        self._python.stdin.flush()
-        answer = self._python.stdout.readline()
+        """Blocks of a page share their names, in one process for each page; after one that ended it, in the next."""
+        error = "" if self._python is not None else self._start_python()
+        return error or self._answer_of_python(code)
+
+    def _start_python(self) -> str:
+        """With the names that the page's blocks take for granted."""
+        self._python = subprocess.Popen(
+            ["python_blocks"],
+            executable=str(self.work / "shims/python_blocks"),
+            cwd=self.work,
+            env=self._environment(self._page),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        before = _before(self._page, "py")
+        return self._answer_of_python(before.read_text()) if before.is_file() else ""
+
+    def _answer_of_python(self, code: str) -> str:
+        assert self._python is not None and self._python.stdin and self._python.stdout
+        try:
+            self._python.stdin.write(json.dumps({"code": code, "limit": _LIMIT}) + "\n")
+            self._python.stdin.flush()
+            answer = self._python.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
         if not answer:
             self._end_python()
             return "the interpreter ended, or it took too long"
@@ -225,9 +238,13 @@ class Checked:
             self._python = None
 
 
+def _before(page: str, ending: str) -> Path:
+    return HERE / "before" / f"{page.removesuffix('.md').replace('/', '-')}.{ending}"
+
+
 @contextlib.contextmanager
-def checked(home: Path, work: Path) -> Iterator[Checked]:
-    made = Checked.make(home, work)
+def checked(home: Path, work: Path, forked: ForkedInstallation | None = None) -> Iterator[Checked]:
+    made = Checked.make(home, work, forked)
     try:
         yield made
     finally:

@@ -1,0 +1,3 @@
+import os
+
+url, key = os.environ["URL"], os.environ["KEY"]
