@@ -56,12 +56,20 @@ def source_texts(raw: bytes) -> list[str]:
     text = raw.decode("utf-8-sig", "replace")
     documents = _documents(text)
     if documents is None:
-        rows = list(csv.reader(io.StringIO(text))) if "," in text.partition("\n")[0] else []
+        rows = _rows(text) if "," in text.partition("\n")[0] else []
         is_table = len(rows) > 1 and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows)
         found = [cell for row in rows for cell in row] if is_table else text.splitlines()
     else:
         found = list(_strings(documents))
     return [each.strip() for each in found if len(each.strip()) > _LONGER_THAN]
+
+
+def _rows(text: str) -> list[list[str]]:
+    """Of a table; none of what is no CSV."""
+    try:
+        return list(csv.reader(io.StringIO(text, newline="")))
+    except csv.Error:
+        return []
 
 
 def _documents(text: str) -> list[Any] | None:

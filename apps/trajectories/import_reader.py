@@ -15,13 +15,15 @@ from apps.trajectories.field_coverage import FieldCounts, FieldUse
 from apps.trajectories.formats.record import Record, encoded
 from apps.trajectories.formats.stated import is_finite
 from apps.trajectories.formats.stream import read_records
-from apps.trajectories.formats.unknown_file import UnknownFile
+from apps.trajectories.formats.unknown_file import TextLines, UnknownFile
 from apps.trajectories.formats.wrapped import wrapped_records
 from apps.trajectories.masking import mask_text, mask_trajectory
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory, clean, parse_json, to_atif
 from workers.schema.decode import escape
 from workers.schema.tool_results import ORPHAN
+
+_MOST_HEADERS = 1  # records of no format before the first that holds some under keys
 
 
 @dataclass(slots=True)
@@ -43,6 +45,7 @@ class ImportReader:
     masked: Counter[str] = field(default_factory=Counter)
     _gathered: dict[str, formats.Gatherer] = field(default_factory=dict)
     _unknown: UnknownFile = field(default_factory=UnknownFile)
+    _text: TextLines = field(default_factory=TextLines)
     _of_source: formats.Format | None = None
     _of_wrapped: bool = False  # whether that is the format of what its records hold under keys
     _source: str = ""
@@ -90,7 +93,8 @@ class ImportReader:
             for name, gathered in self._gathered.items():
                 yield from self._given(name, gathered.ready(self._source))
         if record.error is not None:
-            yield record
+            if not self._text.holds(record):
+                yield record
             return
         record = self._with_finite_numbers(_decoded_text(record))
         format = self._detected(record.document)
@@ -102,6 +106,8 @@ class ImportReader:
             return
         format = format or self._of_source
         assert format is not None
+        self._text.is_over = True
+        yield from self._text.taken()
         for waiting in self._unknown.taken():
             yield from self._split(waiting, format)
         for part in [record] if wrapped is None else wrapped:
@@ -159,6 +165,8 @@ class ImportReader:
         found = wrapped_records(record.document, formats.name_of_whole)
         if found is None or (format is not None and found.format != format.name):
             return None
+        if format is None and self._unknown.count > _MOST_HEADERS:
+            return None  # a file of records that none of them is may not become one by a few that look like it
         if format is None:
             self._of_wrapped = True
             self._of_source = formats.FORMATS[found.format]
@@ -177,9 +185,11 @@ class ImportReader:
         ]
 
     def _end_of_file(self) -> Iterator[Record]:
+        yield from self._text.taken()
         error = self._unknown.error()
         if error is not None:
             yield error
+        self._text = TextLines()
         self._unknown, self._of_source, self._of_wrapped = UnknownFile(), None, False
 
     def _split(self, record: Record, format: formats.Format) -> Iterator[Record]:

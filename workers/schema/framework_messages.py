@@ -1,4 +1,5 @@
-"""Messages of agent frameworks as chat messages: AutoGen's, PydanticAI's, Letta's, CAMEL's and Semantic Kernel's.
+"""Messages of agent frameworks as chat messages: AutoGen's, PydanticAI's, Letta's, CAMEL's, Semantic Kernel's, and those
+that the Vercel AI SDK keeps.
 
 Each kind is known by keys or types that no API has. What has no place of its own stays a key of the message.
 """
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workers.schema.message_parts import result_content
+from workers.schema.ui_messages import is_ui_message, ui_messages
 
 Message = dict[str, Any]
 _USERS = (
@@ -32,6 +34,8 @@ def framework_messages(message: Any) -> list[Message] | None:
         return _camel(message)
     if isinstance(message.get("items"), list) and "role" in message and "content_type" in message:
         return [_kernel(message)]
+    if is_ui_message(message):
+        return ui_messages(message)
     return None
 
 

@@ -24,7 +24,7 @@ _MEDIA: dict[str, MediaType] = {
 _MEDIA_TYPES = ("media_type", "mediaType", "mimeType", "mime_type", "format")
 KNOWN_MEDIA = ("image_url", "input_audio", "video_url", "file", "image", "input_image", "document")
 TEXT_TYPES = ("text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal", "compaction")
-NOTES = ("fallback",)  # blocks that say what the server did: kept as their JSON
+_NOTES = frozenset(("fallback", "source", "source-url", "source-document", "tool_addition", "tool_removal"))
 _SOURCES = (
     "url",
     "data",
@@ -74,6 +74,11 @@ def is_split(block: Any) -> bool:
     """Whether a block is something else than content."""
     kind = block_type(block)
     return _is_reasoning(kind) or _is_call(kind) or _is_result(kind)
+
+
+def is_note(kind: str) -> bool:
+    """Whether a block says what the server did, or is data for a page: these are kept as their JSON."""
+    return kind in _NOTES or kind.startswith("data-")
 
 
 def split_blocks(content: list[Any]) -> Blocks:

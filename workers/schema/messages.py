@@ -22,7 +22,7 @@ from workers.schema.decode import (
     require_list,
     require_object,
 )
-from workers.schema.message_parts import KNOWN_MEDIA, NOTES, TEXT_TYPES, block_type, media_part, text_part
+from workers.schema.message_parts import KNOWN_MEDIA, TEXT_TYPES, block_type, is_note, media_part, text_part
 from workers.schema.message_shapes import chat_messages
 from workers.schema.records import ObservationResult, Part, Source, Step, Task, ToolCall, Trajectory
 from workers.schema.tool_results import ORPHAN, CallPairing, MadeCall, with_results
@@ -326,7 +326,7 @@ def _part(part: Any, at: str) -> Part:
             )
     if (found := media_part(part, kind)) is not None:
         return found
-    if kind in NOTES:
+    if is_note(kind):
         return Part(text=json.dumps(part, ensure_ascii=False), extra={"type": kind})
     known = ", ".join(["text", *KNOWN_MEDIA])
     raise InvalidRecord(

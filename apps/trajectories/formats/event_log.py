@@ -197,8 +197,9 @@ def _entry(record: Record) -> tuple[bytes, bytes]:
 
 
 def _begins_array(record: Record) -> bool:
-    """Whether it is the first element of an array, of which a file may have several."""
-    return record.pointer.rpartition("/")[2] == "0"
+    """Whether it is the first element of an array of events, of which a file may have several; not of one that names
+    what its event is, as recorded calls of an SDK do."""
+    return record.pointer.rpartition("/")[2] == "0" and isinstance(record.document, dict)
 
 
 def event_log(

@@ -7,6 +7,10 @@ from typing import Any
 from workers.errors import InvalidRecord
 
 
+class NotJson(InvalidRecord):
+    """A line that is no JSON: of text, a file has many."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """line: where it begins, from 1. pointer: its place in the whole document. error: why there is no `document`.

@@ -21,7 +21,7 @@ import zstandard
 from apps.core.storage.unpacking import MOST_BLANK, InputBounds, unpacked
 from apps.trajectories.formats.archive import PICKLED, is_archive, read_archive, read_folder
 from apps.trajectories.formats.entries import seekable_original
-from apps.trajectories.formats.record import Record, too_large
+from apps.trajectories.formats.record import NotJson, Record, too_large
 from apps.trajectories.formats.tables import csv_delimiter, is_table, read_csv, read_table
 from apps.trajectories.formats.text import NO_FURTHER, JsonTextReader, MalformedJson
 from apps.trajectories.formats.text_kind import read_text
@@ -173,7 +173,7 @@ def _line(raw: bytes, number: int) -> Record:
     except UnicodeDecodeError as error:
         problem = f"not UTF-8 at byte {error.start} of the line; save the file as UTF-8."
     except json.JSONDecodeError as error:
-        problem = f"not valid JSON: {error.msg} at column {error.colno}."
+        return Record(number, raw, error=NotJson(f"not valid JSON: {error.msg} at column {error.colno}."))
     except ValueError as error:  # a whole number of thousands of digits
         problem = f"not readable as JSON: {error}."
     except RecursionError:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rapidfuzz import fuzz, process
 
-from apps.trajectories.formats.record import Record
+from apps.trajectories.formats.record import NotJson, Record
 from workers.errors import InvalidRecord
 from workers.schema.decode import json_type_name
 
@@ -46,6 +46,46 @@ class UnknownFile:
         first = self.waiting[0]
         message = unrecognised([record.document for record in self.waiting], self.count)
         return Record(first.line, first.raw, pointer=first.pointer, error=InvalidRecord(message))
+
+
+_NAMED_LINES = 3  # lines that are no JSON of which each is named
+_BEGINNING = 60  # characters of a text that are shown
+
+
+@dataclass(slots=True)
+class TextLines:
+    """The lines of a file that are no JSON, until a record is recognised: of a file of text one sentence is said."""
+
+    waiting: list[Record] = field(default_factory=list)
+    count: int = 0
+    is_over: bool = False
+
+    def holds(self, record: Record) -> bool:
+        """Whether a record waits."""
+        if self.is_over or not isinstance(record.error, NotJson):
+            return False
+        self.count += 1
+        if len(self.waiting) < _NAMED_LINES or not self.waiting:
+            self.waiting.append(record)
+        return True
+
+    def taken(self) -> Iterator[Record]:
+        """What is said of them, where a record is recognised, or the file ends."""
+        waiting, count = self.waiting, self.count
+        self.waiting, self.count = [], 0
+        if count <= _NAMED_LINES:
+            yield from waiting
+            return
+        first = waiting[0]
+        text = first.raw.decode("utf-8-sig", "replace").strip()[:_BEGINNING]
+        what = f"{count:,} lines, the first of them {text!r}, are no JSON."
+        yield Record(first.line, first.raw, source=first.source, error=NotJson(f"{what} {_TEXT} {_DOCS}."))
+
+
+_TEXT = (
+    "Text is read where its lines name a person and an agent who speak (`User: ...` and `Assistant: ...`), or have "
+    "`Thought:`, `Action:` and `Observation:`."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,13 @@ from apps.trajectories.formats.text_kind import TextKind
 from workers.schema import Trajectory
 from workers.schema.patterns import TextPattern
 
-SIGN = "a file that begins with `# aider chat started at`, or with `TO LLM` and a time"
+SIGN = "a file that begins with `# aider chat started at` or has such a line, or begins with `TO LLM` and a time"
 READ = ("/aider/id", "/messages/*/role")
 _CHAT, _ASKED, _ANSWERED, _BREAK = "# aider chat started at ", "TO LLM ", "LLM RESPONSE ", "-------"
 _USER, _NOTE = "#### ", "> "
+_LATER = TextPattern(r"\n# aider chat started at \d{4}-\d\d-\d\d ")  # of a history whose beginning was cut off
 _MODEL = TextPattern(r"(?:Main m|M)odel: (\S+)")
+_LOOKED = 2048  # characters
 _COST = TextPattern(r"Cost: \$([0-9]+(?:\.[0-9]+)?) message")
 _ROLES = ("SYSTEM", "USER", "ASSISTANT", "TOOL", "FUNCTION", "DEVELOPER")
 
@@ -51,6 +53,7 @@ def _chat(lines: list[str]) -> Any:
             started = line.removeprefix(_CHAT).strip()
             continue
         kind, text = _line(line)
+        kind = "tool" if kind == "assistant" and not (started or messages or role == "user") else kind
         if kind != role:
             end_turn()
             turn, role = [], kind
@@ -59,6 +62,12 @@ def _chat(lines: list[str]) -> Any:
     if not any(message["role"] == "assistant" for message in messages):
         return None
     return {"aider": {"started": started} | _facts(messages), "messages": messages}
+
+
+def _is_cut_off(head: str) -> bool:
+    """Whether it is a history without its beginning: its sessions begin later."""
+    first = [line for line in head[:_LOOKED].splitlines() if line.strip()][:3]
+    return any(line.startswith((_USER, ">")) for line in first) and _LATER.search(head) is not None
 
 
 def _line(line: str) -> tuple[str, str]:
@@ -119,7 +128,7 @@ def _message(lines: list[str]) -> Message:
 
 CHATS = TextKind(
     "a chat history of Aider",
-    lambda head: head.lstrip().startswith(_CHAT),
+    lambda head: head.lstrip().startswith(_CHAT) or _is_cut_off(head),
     lambda line: line.startswith(_CHAT),
     _chat,
 )
