@@ -166,7 +166,9 @@ class ImportReader:
         if found is None or (format is not None and found.format != format.name):
             return None
         if format is None and self._unknown.count > _MOST_HEADERS:
-            return None  # a file of records that none of them is may not become one by a few that look like it
+            return (
+                None  # a file of records that none of them is may not become one by a few that look like it
+            )
         if format is None:
             self._of_wrapped = True
             self._of_source = formats.FORMATS[found.format]

@@ -1,5 +1,5 @@
-"""Messages of agent frameworks as chat messages: AutoGen's, PydanticAI's, Letta's, CAMEL's, Semantic Kernel's, and those
-that the Vercel AI SDK keeps.
+"""Messages of agent frameworks as chat messages: AutoGen's, PydanticAI's, Letta's, CAMEL's, Semantic Kernel's, and
+those that the Vercel AI SDK keeps.
 
 Each kind is known by keys or types that no API has. What has no place of its own stays a key of the message.
 """

@@ -35,7 +35,7 @@ _PLAIN_ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "f
 _OTHER_KEYS = frozenset(
     (
         *("thinking", "reasoning_details", "thinking_blocks", "parts", "lc", "kwargs", "from", "data"),
-        *("additional_kwargs", "toolCallId", "tool_plan"),
+        *("additional_kwargs", "toolCallId", "toolInvocations", "tool_plan"),
     )
 )
 _PARTS = frozenset(

@@ -1,7 +1,7 @@
-"""Messages as the Vercel AI SDK keeps them for a page: {"id", "role", "parts": [{"type": "step-start"}, {"type": "text"},
-{"type": "tool-NAME", "toolCallId", "state", "input", "output"}, {"type": "dynamic-tool", "toolName"}]}, with a call and
-its result in one part; before its version 5 {"type": "tool-invocation", "toolInvocation": {...}}, also as a list next to
-the `content`.
+"""Messages as the Vercel AI SDK keeps them for a page: {"id", "role", "parts": [{"type": "step-start"}, {"type":
+"text"}, {"type": "tool-NAME", "toolCallId", "state", "input", "output"}, {"type": "dynamic-tool", "toolName"}]}, with a
+call and its result in one part; before its version 5 {"type": "tool-invocation", "toolInvocation": {...}}, also as a
+list next to the `content`.
 
 Each step of an answer is a message, as the SDK sends it to a model.
 """
@@ -11,7 +11,9 @@ from typing import Any
 Message = dict[str, Any]
 _TOOL, _DYNAMIC, _INVOCATION, _STEP = "tool-", "dynamic-tool", "tool-invocation", "step-start"
 _OF_SDK = frozenset((_DYNAMIC, _INVOCATION, _STEP, "source-url", "source-document"))
-_BLOCKS = frozenset(("tool-call", "tool-result", "tool-return", "tool-error"))  # of other APIs: one or the other
+_BLOCKS = frozenset(
+    ("tool-call", "tool-result", "tool-return", "tool-error")
+)  # of other APIs: one or the other
 _KNOWN = ("type", "toolCallId", "toolName", "input", "rawInput", "output", "errorText", "args", "result")
 
 
@@ -89,7 +91,7 @@ def _blocks(part: Any) -> list[Any]:
     else:
         body = part
     name = body.get("toolName") or kind.removeprefix(_TOOL)
-    given = next((body[key] for key in ("input", "args", "rawInput") if body.get(key) is not None), {})
+    given: Any = next((body[key] for key in ("input", "args", "rawInput") if body.get(key) is not None), {})
     rest = {key: value for key, value in body.items() if key not in _KNOWN}
     call = {"type": "tool_use", "id": body.get("toolCallId"), "name": name, "input": given} | rest
     result = next((body[key] for key in ("output", "result", "errorText") if body.get(key) is not None), None)

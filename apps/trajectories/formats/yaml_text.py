@@ -35,11 +35,11 @@ def read_yaml(text: str, what: str = "file") -> Any:
 
 
 def _as_json(value: Any) -> Any:
-    """As JSON has it: bytes as base64, dates as text."""
+    """As JSON has it: bytes as text, packed ones as base64, frames of an event stream as digits; dates as text."""
     if isinstance(value, bytes):
-        return (
-            base64.b64encode(value).decode() if value[:2] == b"\x1f\x8b" else value.decode("utf-8", "replace")
-        )
+        if value[:2] == b"\x1f\x8b":
+            return base64.b64encode(value).decode()
+        return value.hex() if value[:3] == bytes(3) else value.decode("utf-8", "replace")
     if isinstance(value, dict):
         return {str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, list):

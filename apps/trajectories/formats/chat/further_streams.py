@@ -1,8 +1,10 @@
-"""The events of streams of Cohere (`message-start`, `content-delta`) and Gemini's Interactions API (`step.delta`)."""
+"""The events of streams of Cohere (`message-start`, `content-delta`), of Gemini's Interactions API (`step.delta`), of
+Ollama ({"message" | "response", "done": false}), and of completions of Bedrock ({"generation"}, {"outputText"})."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from apps.trajectories.formats.chat import plain_answers
 from apps.trajectories.formats.placed import object_at, objects
 
 Event = dict[str, Any]
@@ -10,6 +12,7 @@ COHERE = (
     *("message-start", "content-start", "content-delta", "content-end", "tool-plan-delta", "tool-call-start"),
     *("tool-call-delta", "tool-call-end", "citation-start", "citation-end", "message-end"),
 )
+_PIECES = ("text", "content", "thinking", "arguments")
 _INTERACTION = ("interaction.", "step.", "content.")
 
 
@@ -20,6 +23,42 @@ def is_cohere(event: Event) -> bool:
 def is_interaction(event: Event) -> bool:
     kind = event.get("event_type")
     return isinstance(kind, str) and kind.startswith(_INTERACTION)
+
+
+def is_ollama(event: Event) -> bool:
+    said = event.get("message") if "message" in event else event.get("response")
+    return isinstance(event.get("done"), bool) and isinstance(said, dict | str) and "model" in event
+
+
+def ollama(events: Sequence[Event]) -> Event:
+    """The last event has what is said of all."""
+    whole: Event = {}
+    message: Event = {}
+    text = ""
+    for event in events:
+        piece = object_at(event, "message")
+        calls = [*objects(message.get("tool_calls")), *objects(piece.get("tool_calls"))]
+        message = _joined(message, {key: value for key, value in piece.items() if key != "tool_calls"})
+        message |= {"tool_calls": calls} if calls else {}
+        text += event["response"] if isinstance(event.get("response"), str) else ""
+        whole |= event
+    return whole | ({"message": message} if message else {"response": text})
+
+
+def is_completion(event: Event) -> bool:
+    """A piece of a completion of Bedrock, which says so itself."""
+    return plain_answers.answer_path(event) in (("generation",), ("outputText",))
+
+
+def completion(events: Sequence[Event]) -> Event:
+    whole: Event = {}
+    for event in events:
+        path = plain_answers.answer_path(event)
+        before = whole.get(str(path[0])) if path else None
+        whole |= {key: value for key, value in event.items() if value is not None}
+        if path and isinstance(before, str):
+            whole[str(path[0])] = before + str(event[str(path[0])])
+    return whole
 
 
 def cohere(events: Sequence[Event]) -> Event:
@@ -90,7 +129,7 @@ def _joined(before: Event, piece: Event) -> Event:
         held = found.get(key)
         if isinstance(value, dict) and isinstance(held, dict):
             found[key] = _joined(held, value)
-        elif isinstance(value, str) and isinstance(held, str) and key in ("text", "thinking", "arguments"):
+        elif isinstance(value, str) and isinstance(held, str) and key in _PIECES:
             found[key] = held + value
         else:
             found[key] = value

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from apps.trajectories.formats.chat import plain_answers
 from apps.trajectories.formats.placed import Placed, object_at, objects, placed, steps_of, text_at
 from apps.trajectories.formats.stated import call_metrics, model_name, run_facts, stated_success
 from workers.errors import InvalidRecord
@@ -19,7 +20,7 @@ from workers.schema.decode import finite
 from workers.schema.messages import build_trajectory
 
 _ASKED = ("messages", "input", "contents", "prompt")
-_SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
+_SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction", "preamble")
 _USAGE = ("usage", "usageMetadata", "usage_metadata")
 _ANSWERED = ("choices", "output", "candidates", "message", "content", "steps", "outputs")
 
@@ -75,7 +76,8 @@ def read_call(call: ModelCall, **fields: Any) -> Trajectory:
     facts = run_facts(call.about, response, usage, model=model)
     if isinstance(usage, dict):
         facts["usage"] = usage | facts.get("usage", {})
-    rest = {key: value for key, value in request.items() if key not in (*_ASKED, *_SYSTEM)}
+    prompt = plain_answers.prompt_name(request)
+    rest = {key: value for key, value in request.items() if key not in (*_ASKED, *_SYSTEM, prompt)}
     answer = _without_answer(response)
     metadata = facts | rest | ({"response": answer} if answer else {}) | call.about
     identity = text_at(response, "id", "responseId", "response_id") or None
@@ -121,6 +123,11 @@ def call_steps(call: ModelCall) -> tuple[Step, ...]:
 
 def request_messages(request: Mapping[str, Any], pointer: str = "") -> list[Placed]:
     key = next((key for key in _ASKED if request.get(key)), "")
+    if not key and (name := plain_answers.prompt_name(request)):
+        before = [(f"{pointer}/chat_history", message) for message in plain_answers.history(request)]
+        system = _system(request.get("preamble"))
+        first = [(f"{pointer}/preamble", system)] if system else []
+        return [*first, *before, (f"{pointer}/{name}", {"role": "user", "content": request[name]})]
     asked = placed(request.get(key), f"{pointer}/{key}") if key else []
     if key == "contents":
         asked = [(at, _gemini(message, "user")) for at, message in asked]
@@ -145,6 +152,10 @@ def answer_messages(response: Any, pointer: str = "") -> list[Placed]:
         if isinstance(first.get("message"), dict):
             return [(f"{at}/message", {"role": "assistant"} | first["message"])]
         return answer_messages(first.get("text"), f"{at}/text")
+    if not is_response(response) and (path := plain_answers.answer_path(response)):
+        where = "".join(f"/{key}" for key in path)
+        text = plain_answers.answer_text(response)
+        return [(f"{pointer}{where}", {"role": "assistant", "content": text})]
     if isinstance(output := response.get("output"), list):
         return placed(output, f"{pointer}/output")
     if isinstance(candidates := response.get("candidates"), list) and candidates:
@@ -199,9 +210,11 @@ def _without_answer(response: Any) -> dict[str, Any]:
     """What a response has besides its messages and its usage, empty fields left out."""
     if not isinstance(response, dict):
         return {}
+    path = plain_answers.answer_path(response)
+    plain = path[0] if path and len(path) == 1 else ""
     return {
         key: value
         for key, value in response.items()
-        if key not in (*_ANSWERED, *_USAGE, "role", "tool_calls", "reasoning_content")
+        if key not in (*_ANSWERED, *_USAGE, "role", "tool_calls", "reasoning_content", plain)
         and value not in (None, [], {}, "")
     }

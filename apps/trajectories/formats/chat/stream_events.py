@@ -32,6 +32,8 @@ def kind_of(event: Any) -> str:
         return "interaction"
     if further_streams.is_cohere(event):
         return "cohere"
+    if further_streams.is_ollama(event):
+        return "ollama"
     if isinstance(kind, str):
         if kind.startswith("response.") and isinstance(
             event.get("response", event.get("sequence_number", 0)), dict | int
@@ -40,7 +42,9 @@ def kind_of(event: Any) -> str:
         return "anthropic" if kind in _ANTHROPIC and "role" not in event else ""
     if isinstance(event.get("candidates"), list):
         return "gemini"
-    return "bedrock" if any(isinstance(event.get(key), dict) for key in _BEDROCK) else ""
+    if any(isinstance(event.get(key), dict) for key in _BEDROCK):
+        return "bedrock"
+    return "completion" if further_streams.is_completion(event) else ""
 
 
 def _is_piece(event: Event) -> bool:
@@ -280,4 +284,6 @@ _ASSEMBLERS: dict[str, Callable[[list[Event]], Event]] = {
     "bedrock": _bedrock,
     "cohere": further_streams.cohere,
     "interaction": further_streams.interaction,
+    "ollama": further_streams.ollama,
+    "completion": further_streams.completion,
 }

@@ -18,11 +18,15 @@ from apps.trajectories.formats.text_kind import TextKind
 from workers.schema import Trajectory
 from workers.schema.patterns import TextPattern
 
-SIGN = "a file that begins with `# aider chat started at` or has such a line, or begins with `TO LLM` and a time"
+SIGN = (
+    "a file that begins with `# aider chat started at` or has such a line, or begins with `TO LLM` and a time"
+)
 READ = ("/aider/id", "/messages/*/role")
 _CHAT, _ASKED, _ANSWERED, _BREAK = "# aider chat started at ", "TO LLM ", "LLM RESPONSE ", "-------"
 _USER, _NOTE = "#### ", "> "
-_LATER = TextPattern(r"\n# aider chat started at \d{4}-\d\d-\d\d ")  # of a history whose beginning was cut off
+_LATER = TextPattern(
+    r"\n# aider chat started at \d{4}-\d\d-\d\d "
+)  # of a history whose beginning was cut off
 _MODEL = TextPattern(r"(?:Main m|M)odel: (\S+)")
 _LOOKED = 2048  # characters
 _COST = TextPattern(r"Cost: \$([0-9]+(?:\.[0-9]+)?) message")

@@ -103,7 +103,9 @@ def _walk(value: Any, path: tuple[str, ...], holders: tuple[dict[str, Any], ...]
     if isinstance(value, list):
         if kind := _kind(value):
             found = _Found(path, kind, value, holders)
-            if len(value) > 1 or not _is_answer(value[0]) or _asked(found):  # else it answers what stands elsewhere
+            if (
+                len(value) > 1 or not _is_answer(value[0]) or _asked(found)
+            ):  # else it answers what stands elsewhere
                 yield found
             return
         for index, each in enumerate(value):

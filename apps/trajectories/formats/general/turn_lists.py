@@ -129,7 +129,7 @@ def _turns_name(row: dict[str, Any]) -> str:
     usual = next((name for name in _NAMES if name in row and _turns(row[name], is_usual=True)), "")
     if usual:
         return usual
-    found = [name for name, value in row.items() if isinstance(value, list) and _turns(value)]
+    found = [name for name, value in row.items() if isinstance(value, list) and len(_turns(value)) > 1]
     return found[0] if len(found) == 1 else ""
 
 
