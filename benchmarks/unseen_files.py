@@ -135,6 +135,12 @@ def _is_taken_apart(text: str, squeezed: str) -> bool:
     """Whether all words of a text are there, which became several parts: of a dialogue, a call, or JSON in a text."""
     from apps.trajectories.formats.general.transcript_text import END_MARKS
 
+    if text[:1] in "[{" and (documents := _documents(text)) is not None:  # encoded twice: its own texts are looked for
+        return all(
+            _squeezed(each) in squeezed or _is_taken_apart(each, squeezed)
+            for each in _strings(documents)
+            if len(each.strip()) > _LONGER_THAN
+        )
     for mark in END_MARKS:
         text = text.replace(mark, "")
     pieces = "".join(each if each.isalnum() else " " for each in text.replace("\\n", " ")).split()

@@ -247,3 +247,42 @@ def test_a_history_of_aider_whose_beginning_was_cut_off() -> None:
     )
     [found], errors, _ = read_bytes(text.encode())
     assert not errors and sources(found)[:3] == "eua" and found.task.instruction == "Rename it"
+
+
+class TestWrittenCalls:
+    CALL = 'Let me see.\n<tool_call>\n{"name": "weather", "arguments": {"q": 1}}\n</tool_call>'
+
+    @pytest.mark.parametrize(
+        "result",
+        [
+            {"role": "tool", "content": "-3"},
+            {"role": "user", "content": "<tool_response>\n-3\n</tool_response>"},
+        ],
+    )
+    def test_results_say_that_a_call_was_made(self, result: dict[str, str]) -> None:
+        messages = [{"role": "user", "content": "Cold?"}, {"role": "assistant", "content": self.CALL}]
+        found = read_one({"messages": [*messages, result, {"role": "assistant", "content": "Yes."}]})
+        assert [step.source for step in found.steps] == ["user", "agent", "agent"]
+        assert (found.steps[1].text, found.steps[1].tool_calls[0].arguments) == ("Let me see.", {"q": 1})
+        assert "-3" in (found.steps[1].observation[0].content[0].text or "")
+
+    def test_without_one_it_is_text(self) -> None:
+        messages = [{"role": "user", "content": "Cold?"}, {"role": "assistant", "content": self.CALL}]
+        found = read_one({"messages": messages})
+        assert found.steps[1].text == self.CALL and not found.steps[1].tool_calls
+
+
+def test_a_sample_of_inspect_without_messages_has_its_input_and_output() -> None:
+    output = {"model": "m", "choices": [{"message": {"role": "assistant", "content": "2"}}]}
+    sample = {"id": 1, "input": "How many?", "target": "3", "messages": [], "output": output}
+    found = read_one(
+        {"eval": {"task": "count", "model": "m"}, "samples": [sample | {"scores": {"s": {"value": "I"}}}]}
+    )
+    assert [step.text for step in found.steps] == ["How many?", "2"] and found.success is False
+
+
+def test_results_of_camel_have_the_answer_as_it_was_written() -> None:
+    said = {"role_name": "Assistant", "content": "I looked.\n\nFINAL ANSWER: 42"}
+    row = {"task_id": "1", "model_answer": "42", "ground_truth": "42", "score": 1, "history": [said]}
+    found = read_one(row | {"tool_calls": [{"func_name": "find", "args": {}, "result": "42"}]})
+    assert [step.text for step in found.steps] == ["", "I looked.\n\nFINAL ANSWER: 42"] and found.reward == 1

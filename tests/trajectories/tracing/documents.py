@@ -205,6 +205,33 @@ LANGWATCH = {
     ],
     "evaluations": [{"evaluation_id": "v1", "name": "reward", "status": "processed", "score": 0.5}],
 }
+
+
+def _happened(second: int, kind: str, **about: Any) -> dict[str, Any]:
+    at = f"2026-09-30T09:03:{second:02}.000Z"
+    return {"event": kind, "uuid": f"e{second}", "span_id": "main", "timestamp": at} | about
+
+
+def _modelled(second: int, given: list[dict[str, Any]], message: dict[str, Any]) -> dict[str, Any]:
+    """Calls of tools are as Inspect has them: {"id", "function", "arguments"}."""
+    call = {"id": "c1", "function": "look", "arguments": {"order": 7}}
+    asked = [each | ({"tool_calls": [call]} if "tool_calls" in each else {}) for each in given]
+    said = message | ({"content": "", "tool_calls": [call]} if "tool_calls" in message else {})
+    usage = {"input_tokens": 12, "output_tokens": 3, "total_tokens": 15}
+    output = {"model": "gpt-4o", "choices": [{"message": said, "stop_reason": "stop"}], "usage": usage}
+    return _happened(second, "model", model="openai/gpt-4o", input=asked, output=output)
+
+
+INSPECT_EVENTS = {
+    "description": "where an order is",
+    "events": [
+        _happened(1, "span_begin", id="main", parent_id=None, name="main", type="agent"),
+        _modelled(2, ASKED, CALLED),
+        _happened(3, "tool", id="c1", function="look", arguments={"order": 7}, result="in Ulm", events=[]),
+        _modelled(4, LATER, SAID),
+        _happened(5, "span_end", id="main"),
+    ],
+}
 HELICONE = [
     {
         "request_id": f"r{number}",
@@ -301,6 +328,7 @@ DOCUMENTS: dict[str, tuple[str, Any]] = {
     "Langfuse, observations": ("langfuse", LANGFUSE_OBSERVATIONS),
     "LangSmith": ("langsmith", LANGSMITH),
     "LangWatch": ("langwatch", LANGWATCH),
+    "Inspect, events": ("inspect-events", INSPECT_EVENTS),
     "Weave": ("weave", WEAVE),
     "Opik": ("opik", OPIK),
     "Helicone": ("proxy-logs", HELICONE),
@@ -312,6 +340,7 @@ EXAMPLES: dict[str, Any] = {
     "langfuse": LANGFUSE,
     "langsmith": LANGSMITH,
     "langwatch": LANGWATCH,
+    "inspect-events": INSPECT_EVENTS,
     "weave": WEAVE,
     "opik": OPIK,
     "proxy-logs": HELICONE,

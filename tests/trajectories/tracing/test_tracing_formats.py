@@ -82,9 +82,15 @@ def test_a_result_that_only_the_span_of_its_tool_tells(name: str) -> None:
     assert (result.call_id, result.content[0].text) == ("c1", "in Ulm")
 
 
+def test_events_of_inspect_without_messages_are_refused_in_one_sentence() -> None:
+    event = {"event": "model", "timestamp": 1.0, "output": {"usage": {"input_tokens": 1}}}
+    with pytest.raises(InvalidRecord, match="none of them a call of a model with its messages"):
+        read({"events": [event, event | {"event": "tool"}]})
+
+
 def _spans(document: Any) -> list[Any]:
     holder = document
-    for key in ("resourceSpans", "scopeSpans", "data", "observations", "spans"):
+    for key in ("resourceSpans", "scopeSpans", "data", "observations", "spans", "events"):
         while isinstance(holder, list) and isinstance(holder[0], dict) and key in holder[0]:
             holder = holder[0]
         holder = holder[key] if isinstance(holder, dict) and key in holder else holder

@@ -2,11 +2,12 @@
 
 The trace is how the agent came to its answer, as one text: its reasoning. Runs that were logged step by step are better
 imported as these logs; the question is not in the file unless someone put it there. Results of CAMEL's runs have the
-calls of tools too, [{"func_name", "args", "result"}], with `ground_truth` and `score`.
+calls of tools too, [{"func_name", "args", "result"}], and the answers as they were written as `history`
+([{"role_name", "content"}]), with `ground_truth` and `score`.
 """
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 from apps.trajectories.formats.computer_use.screens import goal_step
 from apps.trajectories.formats.fields import read_id
@@ -29,7 +30,7 @@ _KNOWN = (
     "ground_truth",
     *_ASKED,
 )
-_CALLS = "tool_calls"
+_CALLS, _HISTORY = "tool_calls", "history"
 
 
 def sniff(document: Any) -> bool:
@@ -44,11 +45,11 @@ def read(document: Any) -> Trajectory:
     reasoning = trace if isinstance(trace, str) else None
     known = _KNOWN if reasoning or not trace else tuple(key for key in _KNOWN if key != "reasoning_trace")
     question = next((document[key] for key in _ASKED if isinstance(document.get(key), str)), "")
-    calls = _calls(document.get(_CALLS))
-    known = (*known, _CALLS) if calls else known
+    calls, said = _calls(document.get(_CALLS)), _said(document.get(_HISTORY), answer)
+    known = (*known, *([_CALLS] if calls else []), *([_HISTORY] if said else []))
     step = Step(source="agent", message=(Part(text=answer),) if answer else (), reasoning=reasoning or None)
     return build_trajectory(
-        (*goal_step(question), *calls, step),
+        (*goal_step(question), *calls, *(said or (step,))),
         Task(
             id=read_id(document.get("task_id"), pointer="/task_id") or "",
             instruction=question,
@@ -58,6 +59,28 @@ def read(document: Any) -> Trajectory:
         reward=finite(document.get("score"), pointer="/score"),
         success=stated_success(document),
         metadata={key: value for key, value in document.items() if key not in known and value is not None},
+    )
+
+
+def _said(value: Any, answer: str | None) -> tuple[Step, ...]:
+    """The answers as the agent wrote them, where they hold the one that was submitted; none of anything else."""
+    turns = value if isinstance(value, list) else []
+    if not turns or not all(
+        isinstance(turn, dict) and isinstance(turn.get("content"), str) for turn in turns
+    ):
+        return ()
+    if not answer or answer not in turns[-1]["content"]:
+        return ()
+    return tuple(_turn(turn, index) for index, turn in enumerate(turns))
+
+
+def _turn(turn: dict[str, Any], index: int) -> Step:
+    rest = {key: item for key, item in turn.items() if key != "content" and item not in (None, "", [], {})}
+    source: Literal["user", "agent"] = "user" if turn.get("role_name") == "User" else "agent"
+    return Step(
+        source=source,
+        message=(Part(text=turn["content"]),) if turn["content"] else (),
+        extra={"source_index": index} | ({"turn": rest} if rest else {}),
     )
 
 

@@ -125,7 +125,14 @@ def _messages(sample: dict[str, Any]) -> Any:
             asked = event.get("input") or _named(event.get("input_refs") or [], pool)
             choices = (event.get("output") or {}).get("choices") or []
             return [*asked, *(choice["message"] for choice in choices[:1])]
-    return []
+    output = sample.get("output")
+    choices = output.get("choices") if isinstance(output, dict) else None
+    answer = choices[0].get("message") if choices and isinstance(choices[0], dict) else None
+    if not isinstance(answer, dict):
+        return []
+    given = sample.get("input")
+    asked = [{"role": "user", "content": given}] if isinstance(given, str) and given else given
+    return [*(asked if isinstance(asked, list) else []), answer]
 
 
 def _named(ranges: list[Any], pool: list[Any]) -> list[Any]:

@@ -20,6 +20,7 @@ from apps.trajectories.formats.stated import (
     stated_success,
     stated_task_id,
 )
+from apps.trajectories.formats.written_calls import with_written_calls
 from workers.schema import Step, Trajectory, clean, from_messages, parse_json
 from workers.schema.decode import finite, require_object
 from workers.schema.message_shapes import is_of_framework
@@ -61,7 +62,7 @@ def _is_message(value: Any) -> bool:
 
 def read(document: Any) -> Trajectory:
     if isinstance(document, list):
-        return build_trajectory(from_messages(document), read_task(None))
+        return build_trajectory(from_messages(with_written_calls(document)), read_task(None))
     document = require_object(document)
     messages = document.get("messages")
     if isinstance(messages, str):  # as data sets keep them whose columns have one type
@@ -69,7 +70,8 @@ def read(document: Any) -> Trajectory:
     added = document.get(openai_documents.FIELD)
     if added is not None:
         messages = openai_documents.with_contents(messages, added, pointer=f"/{openai_documents.FIELD}")
-    steps = from_messages(messages, pointer="/messages")
+    called = with_written_calls(messages) if isinstance(messages, list) and added is None else messages
+    steps = from_messages(called, pointer="/messages")
     if added is not None:
         steps = openai_documents.without_added(
             steps, document[openai_documents.FIELD], pointer=f"/{openai_documents.FIELD}"

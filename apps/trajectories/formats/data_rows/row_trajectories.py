@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from apps.trajectories.formats.data_rows.trainer_rows import Messages, message_column, prompt_task
 from apps.trajectories.formats.stated import SUCCESS_KEYS, model_name, run_facts, stated_success
+from apps.trajectories.formats.written_calls import with_written_calls
 from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory, from_messages, parse_json
 from workers.schema.decode import finite, json_type_name
@@ -76,7 +77,7 @@ def row_trajectory(
     task: where it is not the prompt. fields: those of Trajectory, instead of what the row states.
     """
     from_messages(answer, pointer=pointer)  # for an error that points into the column
-    steps = from_messages([*prompt, *answer])
+    steps = from_messages(with_written_calls([*prompt, *answer]))
     task = task or prompt_task(prompt, [answer])
     if isinstance(reference, str) and reference and task.reference is None:
         task = replace(task, reference=reference)

@@ -14,9 +14,8 @@ from apps.trajectories.formats.data_rows.row_trajectories import (
     row_id,
     row_trajectory,
 )
-from apps.trajectories.formats.data_rows.trainer_rows import Messages
+from apps.trajectories.formats.written_calls import with_written_calls
 from workers.schema import Task, Trajectory, clean, from_messages
-from workers.schema.chat_text import FORMATS, read_response
 from workers.schema.decode import optional_str, require_list, require_object
 from workers.schema.message_shapes import chat_messages
 
@@ -52,24 +51,10 @@ def read(document: Any) -> Trajectory:
     identity = next((key for key in _IDS if row_id(row.get(key)) is not None), "id")
     return row_trajectory(
         [],
-        with_media(_with_calls(messages), row),
+        with_media(with_written_calls(messages), row),
         row,
         known=(name, "system", identity, *COLUMNS),
         pointer=f"/{name}",
         task=Task(id=""),
         id=row_id(row.get(identity)),
     )
-
-
-def _with_calls(messages: Messages) -> Messages:
-    """Calls that stand in the text, where results of tools follow them."""
-    if not any(message.get("role") == "tool" for message in messages):
-        return messages
-    found: Messages = []
-    for message in messages:
-        content = message.get("content")
-        read = None
-        if message.get("role") == "assistant" and isinstance(content, str) and "<tool_call>" in content:
-            read = read_response(content, FORMATS["chatml"])
-        found += [message] if read is None or len(read.response) != 1 else [message | read.response[0]]
-    return found

@@ -1,6 +1,7 @@
 """Runs as tracing tools export them."""
 
 from apps.trajectories.formats.tracing import (
+    inspect_events,
     langfuse,
     langsmith,
     langwatch,
@@ -21,6 +22,7 @@ FORMATS = (
     ("langfuse", "Langfuse traces and observations", langfuse),
     ("langsmith", "LangSmith runs", langsmith),
     ("langwatch", "LangWatch traces", langwatch),
+    ("inspect-events", "events of Inspect outside of a log", inspect_events),
     ("weave", "Weave calls", weave),
     ("opik", "Opik traces and spans", opik),
     ("proxy-logs", "logs of proxies in front of a model (Helicone, OpenPipe)", proxy_logs),

@@ -70,15 +70,16 @@ def store_gatherer(
     *,
     read: Iterable[str] = (),
     once: Callable[[Any], Any] = lambda document: document,
+    refusal: str = _NOTHING,
 ) -> Any:
     """What a store's format has as `Gathered`. read: patterns of fields that are in its spans in another form.
-    once: a document without what it repeats of itself."""
+    once: a document without what it repeats of itself. refusal: what is wrong where no span is a run."""
     patterns = PathPatterns(read)
 
     def lost(document: Any, spans: list[Span]) -> list[FieldUse]:
         return lost_fields(once(document), spans, patterns)
 
-    return partial(SpanGatherer, read_spans=read_spans, lost=lost, refusal=lambda spans: _NOTHING)
+    return partial(SpanGatherer, read_spans=read_spans, lost=lost, refusal=lambda spans: refusal)
 
 
 def outcome_facts(scores: dict[str, Any], *holders: Any) -> dict[str, Any]:
