@@ -47,6 +47,7 @@ NAMES = (
         "conditions",
         "pictures",
         "teams",
+        "noise_certificates",
         "length_control",
         "reward_distributions",
         "ranked_factors",

@@ -430,6 +430,16 @@ def test_teams() -> None:
 
 
 @pytest.mark.slow
+def test_noise_certificates() -> None:
+    """No attack within the radius goes below a bound, and bounds fall with the radius."""
+    found = run_quick("noise_certificates")
+    assert {found[f"radius {radius} wrong"]["mean"] for radius in (0.0, 0.2, 0.5, 1.0)} == {0.0}
+    bounds = [found[f"radius {radius} bound"]["mean"] for radius in (0.0, 0.2, 0.5, 1.0)]
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[0] > bounds[-1] + 0.1
+
+
+@pytest.mark.slow
 def test_conditions() -> None:
     """A principle that training never had is followed, its opposite too, and a reference tells right from wrong."""
     found = run_quick("conditions")

@@ -440,6 +440,18 @@ def test_predicted_intervals_of_ratings(project: Project) -> None:
     assert "Predicted intervals" not in without
 
 
+def test_certified_order_under_noise(project: Project) -> None:
+    radii = [{"radius": 0.0, "accuracy": 0.92}, {"radius": 0.25, "accuracy": 0.415}]
+    found = {"noise": 0.25, "samples": 64, "n": 50, "radii": radii}
+    page = render_to_string("training/_report.html", report_context({"certified_order": found}, project))
+    assert "Certified under noise" in page
+    assert "92.0 %" in page
+    assert "41.5 %" in page
+    assert "Certified under noise" not in render_to_string(
+        "training/_report.html", report_context({}, project)
+    )
+
+
 def test_attacks_before_and_after(project: Project) -> None:
     before = {"success": 0.731, "interval": [0.6, 0.8], "gain": 4.2, "n": 100, "tasks": 10, "changes": {}}
     before |= {"accuracy": 0.886, "accuracy_interval": [0.8, 0.9]}

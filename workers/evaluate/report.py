@@ -12,6 +12,7 @@ from workers.evaluate.decisions import held_out_decisions
 from workers.evaluate.diagnostics import findings
 from workers.evaluate.learned_baselines import LearnedBaselines
 from workers.evaluate.mistakes import worst_mistakes
+from workers.evaluate.noise_certificate import certified_order, reads_numbers
 from workers.evaluate.outcome import outcome_report
 from workers.evaluate.predictions import RecordScorer, ScoredRecord, score_records
 from workers.evaluate.preference import Prediction, predictions, preference_report
@@ -43,6 +44,14 @@ def evaluate(
     report = report_of(scored, scorer(validation), criteria=scorer.model.compared_by, learned=learned)
     if (intervals := rating_intervals(scored, scorer.model.manifest)) is not None:
         report["rating_intervals"] = intervals
+    compared = [
+        record
+        for record in test
+        if isinstance(record, PreferenceRecord) and record.criterion in scorer.model.compared_by
+    ]
+    model = scorer.model
+    if reads_numbers(model) and (certified := certified_order(model, compared)) is not None:
+        report["certified_order"] = certified
     return report | {"scoring": scorer.scoring, "seconds": time.monotonic() - started}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from workers.errors import RewardError
 from workers.schema import Features, Step, Task, Trajectory
-from workers.text.numeric import GOAL_WORDS, NumberRenderer, Numbers, Row, numbers_of
+from workers.text.numeric import NumberRenderer, Numbers, Row, numbers_of
 from workers.text.rendered import Content
 
 SetRows = tuple[Row, ...]
@@ -66,8 +66,7 @@ class SetRenderer(NumberRenderer):
 
     @property
     def warm_up_content(self) -> Trajectory:
-        goal = 0 if not self.conditioned else GOAL_WORDS if self.goal_numbers is None else self.goal_numbers
-        start = self.layout.lengths[0] - goal
+        start = self.layout.lengths[0] - self.goal_length
         sets = [{"name": name, "numbers": [""] * width} for name, width in self.layout.sets]
         step = Step(source="agent", features=(0.0,) * (start + len(sets)))
         return Trajectory(

@@ -62,9 +62,14 @@ class NumberRenderer:
     @property
     def given_features(self) -> int | None:
         """How many numbers of a step an item has to bring."""
-        if self.features is None or not self.conditioned:
-            return self.features
-        return self.features - (GOAL_WORDS if self.goal_numbers is None else self.goal_numbers)
+        return None if self.features is None else self.features - self.goal_length
+
+    @property
+    def goal_length(self) -> int:
+        """How many numbers of a goal stand at the end of each row."""
+        if not self.conditioned:
+            return 0
+        return GOAL_WORDS if self.goal_numbers is None else self.goal_numbers
 
     @property
     def warm_up_content(self) -> Features | Trajectory | None:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -56,6 +58,10 @@ class FeatureNetwork(Backbone):
         self.mean.copy_(rows.mean(0))
         std = rows.std(0, correction=0)
         self.scale.copy_(torch.where(std > 1e-6, std, torch.ones_like(std)))
+
+    def deviations(self, length: int) -> NDArray[np.float64]:
+        """[length]: the standard deviation of each number of a row over the training data; 1 where it never varies."""
+        return self.scale.double().cpu().numpy()
 
     def states(self, batch: Sequence[Numbers], *, cache: Any = None) -> States:
         counts = tuple(len(item.rows) for item in batch)

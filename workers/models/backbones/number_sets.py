@@ -8,7 +8,9 @@ saw and did with the mean and the maximum, over the agents, of the latest that e
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -54,6 +56,18 @@ class SetNetwork(Backbone):
         for place, part in enumerate(self.sets):
             assert isinstance(part, _SetMap)
             part.map.scale.fit([row for item in rendered for step in item.sets for row in step[place]])
+
+    def deviations(self, length: int) -> NDArray[np.float64]:
+        """[length]: the standard deviation of each number of a row over the training data; 1 where it never varies."""
+        part = self.rows[self.renderer.layout.lengths.index(length)]
+        assert isinstance(part, _RowMap)
+        return part.scale.deviations
+
+    def set_deviations(self, place: int) -> NDArray[np.float64]:
+        """Those of the rows of a set, by its place in the layout."""
+        part = self.sets[place]
+        assert isinstance(part, _SetMap)
+        return part.map.scale.deviations
 
     def states(self, batch: Sequence[SetNumbers], *, cache: Any = None) -> States:
         counts = tuple(len(item.rows) for item in batch)
@@ -108,6 +122,11 @@ class _Scale(nn.Module):
         deviation = powers.std(0, correction=0)
         self.mean.copy_(powers.mean(0))
         self.deviation.copy_(torch.where(deviation > 1e-6, deviation, torch.ones_like(deviation)))
+
+    @property
+    def deviations(self) -> NDArray[np.float64]:
+        """[length]: of the numbers as they are."""
+        return self.deviation[: len(self.deviation) // 3].double().cpu().numpy()
 
     def forward(self, rows: Tensor) -> Tensor:
         scaled: Tensor = (_powers(rows) - self.mean) / self.deviation
