@@ -3,10 +3,10 @@
 Episodes of CartPole by policies of different skill, recorded by `touchstone_client.recording`. A model learns from
 comparisons by the length of the episode, which it is not shown. Of held-out episodes, cut to their first 40 steps so
 that length tells nothing, the mean reward under noise has a certified lower bound at every radius, as in Policy
-Smoothing (Kumar, Levine and Feizi 2022); next to it stands the lowest of what attacks within the radius reach: changes along the gradient
-of the reward and three at random. A bound above an attack would be wrong; the distance between them is what it gives
-away. Rewards are in standard deviations over the training trajectories, cut to five on either side. Means and 95 %
-intervals (Student's t) over seeds.
+Smoothing (Kumar, Levine and Feizi 2022); next to it stands the lowest of what attacks within the radius reach:
+changes along the gradient of the reward and three at random. A bound above an attack would be wrong; the distance
+between them is what it gives away. Rewards are in standard deviations over the training trajectories, cut to five on
+either side. Means and 95 % intervals (Student's t) over seeds.
 """
 
 import argparse
