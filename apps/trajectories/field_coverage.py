@@ -215,6 +215,7 @@ class _FieldWalk:
         self._equal = RepeatedValues(found.read, found.kept, found.kept_ids, _decoded)
         self._is_counting = True
         self._trail: list[str | int] = []
+        self._steps: dict[str, tuple[str, str]] = {}  # of a key, in pointers and in paths
 
     def start(self, document: Any, patterns: PathPatterns) -> None:
         nodes = [patterns.root] if patterns.root else []
@@ -295,9 +296,16 @@ class _FieldWalk:
         return "kept" if (key, value) in found.kept else None
 
     def _add(self, value: Any, use: Use, reason: str = "") -> None:
-        keys = [each if isinstance(each, int) else escape(str(each)) for each in self._trail]
-        pointer = "".join(f"/{each}" for each in keys)
-        path = "".join("/*" if isinstance(each, int) or _is_identifier(each) else f"/{each}" for each in keys)
+        pointer = path = ""
+        for each in self._trail:
+            if isinstance(each, int):
+                pointer, path = f"{pointer}/{each}", f"{path}/*"
+                continue
+            steps = self._steps.get(each)
+            if steps is None:
+                key = escape(str(each))
+                steps = self._steps[each] = (f"/{key}", "/*" if _is_identifier(key) else f"/{key}")
+            pointer, path = pointer + steps[0], path + steps[1]
         self.uses.append(FieldUse(path, pointer, use, value, reason))
 
 

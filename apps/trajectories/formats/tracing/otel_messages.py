@@ -193,8 +193,9 @@ def _of_blocks(role: str, blocks: list[Any], body: dict[str, Any]) -> list[Messa
 def _indexed(given: dict[str, Any], kind: str) -> list[Message]:
     """Of attributes with numbers in their names."""
     by_place: dict[int, dict[str, Any]] = {}
+    starts = (f"gen_ai.{kind}", f"llm.{kind}")  # of few attributes, and a pattern is slow to say no
     for key, value in given.items():
-        if (match := _INDEXED.fullmatch(key)) and match[1] == kind:
+        if key.startswith(starts) and (match := _INDEXED.fullmatch(key)):
             by_place.setdefault(int(match[2]), {})[match[3]] = value
     return [
         message
