@@ -9,6 +9,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -94,18 +95,22 @@ TEXT = {
 
 
 def _files(*, tests: bool = False) -> Iterator[tuple[str, str]]:
+    return (each for each in _all_files() if tests or not each[0].startswith("tests/"))
+
+
+@cache
+def _all_files() -> tuple[tuple[str, str], ...]:
+    return tuple(_read_files())
+
+
+def _read_files() -> Iterator[tuple[str, str]]:
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
     )
     for name in listed.stdout.splitlines():
         path = ROOT / name
         vendored = name.startswith(("static/vendor/", "docs/images/", "tests/contracts/"))
-        if (
-            not vendored
-            and path.suffix in TEXT
-            and path.is_file()
-            and (tests or not name.startswith("tests/"))
-        ):
+        if not vendored and path.suffix in TEXT and path.is_file():
             yield name, path.read_text(encoding="utf-8", errors="replace")
 
 
