@@ -6,6 +6,7 @@ the other; texts of the other are marked so that they are recognised wherever th
 
 import json
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from django.db.models import Model
 from django.http import FileResponse
-from django.test import Client
+from django.test import Client, override_settings
 
 from apps.accounts.models import Scope
 from apps.accounts.services import create_api_key
@@ -22,6 +23,7 @@ from apps.datasets.models import Export
 from apps.rewards.models import Endpoint
 from tests.config.tables import CALLS, HERS, PAGES, body_for
 from tests.config.world import World, filled, make_world
+from tests.worlds import home_settings, rows_of_a_module
 
 MARK = "xyzzy-of-the-other"
 # Texts of each project's own. A column that is JSON gets a document with the mark in it.
@@ -79,9 +81,17 @@ def mark_rows_since(before: dict[type[Model], set[Any]]) -> int:
     return marked
 
 
-@pytest.fixture
-def worlds(own_home: None, db: None) -> tuple[World, World]:
-    """`desk`, who asks, and `elsewhere`, whose texts are marked."""
+@pytest.fixture(scope="module")
+def worlds(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[World, World]]:
+    """`desk`, who asks, and `elsewhere`, whose texts are marked: once for this file."""
+    home = override_settings(**home_settings(tmp_path_factory.mktemp("home")))
+    with home, rows_of_a_module(django_db_blocker):
+        yield _marked_worlds()
+
+
+def _marked_worlds() -> tuple[World, World]:
     desk = make_world("desk")
     before = {model: set(model._default_manager.values_list("pk", flat=True)) for model in apps.get_models()}
     other = make_world("elsewhere")
@@ -104,7 +114,7 @@ def whole(answer: Any) -> str:
     return f"{answer.headers}\n{body.decode('utf-8', 'replace')}"
 
 
-def test_pages(worlds: tuple[World, World], caplog: pytest.LogCaptureFixture) -> None:
+def test_pages(worlds: tuple[World, World], db: None, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     desk, other = worlds
     clients = {}
@@ -130,7 +140,7 @@ def test_pages(worlds: tuple[World, World], caplog: pytest.LogCaptureFixture) ->
     assert MARK not in caplog.text
 
 
-def test_calls(worlds: tuple[World, World], caplog: pytest.LogCaptureFixture) -> None:
+def test_calls(worlds: tuple[World, World], db: None, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     desk, other = worlds
     secret = create_api_key(project=desk.project, scopes=list(Scope.values), by=None)[1]
@@ -151,7 +161,7 @@ def test_calls(worlds: tuple[World, World], caplog: pytest.LogCaptureFixture) ->
     assert MARK not in caplog.text
 
 
-def test_the_mark_is_there_for_those_whose_it_is(worlds: tuple[World, World]) -> None:
+def test_the_mark_is_there_for_those_whose_it_is(worlds: tuple[World, World], db: None) -> None:
     """Else the two tests above could not fail."""
     _, other = worlds
     client = Client()

@@ -17,8 +17,8 @@ from tests.config.tables import HERS, PAGES, ROLES, SIGNED_IN
 from tests.config.world import World, filled, make_world
 from tests.worlds import home_settings
 
-ROWS = 100
-MOST_MORE = 10  # statements of a page with 100 rows of everything, beyond those with one
+ROWS = 40
+MOST_MORE = 2  # statements of a page with 40 rows of everything, beyond those with one
 LISTED = [
     path
     for path, (method, audience) in PAGES.items()

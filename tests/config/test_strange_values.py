@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from django import forms
 from django.db import transaction
-from django.test import Client
+from django.test import Client, override_settings
 from django.urls import get_resolver
 from django.utils import timezone
 
@@ -24,6 +24,7 @@ from apps.core.http.query_parameters import query_parameters
 from tests.config.routes import api_operations
 from tests.config.tables import CALLS, PAGES, body_for
 from tests.config.world import World, filled, make_world
+from tests.worlds import home_settings, rows_of_a_module
 
 pytestmark = pytest.mark.usefixtures("brief_error_pages")
 ROOT = Path(__file__).parents[2]
@@ -93,9 +94,14 @@ def _names() -> list[str]:
     return sorted({*PARAMETERS, *_asked_for(), *_fields()})
 
 
-@pytest.fixture
-def world(own_home: None, db: None) -> World:
-    return make_world("desk")
+@pytest.fixture(scope="module")
+def world(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """Once for this file: each request is undone."""
+    home = override_settings(**home_settings(tmp_path_factory.mktemp("home")))
+    with home, rows_of_a_module(django_db_blocker):
+        yield make_world("desk")
 
 
 def _mixed(names: list[str], turn: int) -> Iterator[dict[str, str]]:
@@ -124,7 +130,7 @@ def _owner(world: World) -> Client:
     return client
 
 
-def test_no_page_fails_on_a_strange_parameter(world: World) -> None:
+def test_no_page_fails_on_a_strange_parameter(world: World, db: None) -> None:
     client, names, failed = _owner(world), _names(), []
     for turn, (path, (method, _)) in enumerate(PAGES.items()):
         if method != "GET" or path.startswith("oidc/"):
@@ -136,7 +142,7 @@ def test_no_page_fails_on_a_strange_parameter(world: World) -> None:
     assert not failed
 
 
-def test_no_form_fails_on_a_strange_field(world: World) -> None:
+def test_no_form_fails_on_a_strange_field(world: World, db: None) -> None:
     client, names, failed = _owner(world), _names(), []
     for turn, path in enumerate(PAGES):
         if path == "logout" or path.startswith("oidc/"):
@@ -149,7 +155,7 @@ def test_no_form_fails_on_a_strange_field(world: World) -> None:
     assert not failed
 
 
-def test_no_path_and_no_cookie_fails(world: World) -> None:
+def test_no_path_and_no_cookie_fails(world: World, db: None) -> None:
     client, failed = _owner(world), []
     for path in PAGES:
         for value in ("%00", HUGE, "9" * 5000, "%ED%A0%80"):
@@ -166,7 +172,7 @@ def test_no_path_and_no_cookie_fails(world: World) -> None:
 BODY_TEXTS = ['{"name": "\\ud800"}', '{"name": "\\u0000"}', "[" * 100_000, '{"a":' * 5000, "9" * 5000, "\xff"]
 
 
-def test_no_call_fails_on_a_strange_value(world: World) -> None:
+def test_no_call_fails_on_a_strange_value(world: World, db: None) -> None:
     key = create_api_key(project=world.project, scopes=[each.value for each in Scope], by=None)[1]
     client, failed = Client(raise_request_exception=False), []
     for turn, (method, path) in enumerate(CALLS):
