@@ -44,6 +44,9 @@ def _memory_folder() -> Path | None:
 def _prepare() -> None:
     # Tests run next to each other, and threads of torch that wait for one another spin: it took four times as long.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # Where it is set, each of the hundreds of processes of the tests compiles all modules again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     home = Path(tempfile.mkdtemp(prefix="touchstone-tests-", dir=_memory_folder()))
     home.chmod(0o755)  # PostgreSQL's user enters it when root runs the tests
     _made.append(home)

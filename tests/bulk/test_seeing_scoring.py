@@ -56,7 +56,6 @@ def rewards(job: BulkJob) -> list[float]:
     return [row["reward"] for row in rows]
 
 
-@pytest.mark.real_children
 def test_a_model_that_sees_gets_the_pictures(project: Project, own_home: None, tmp_path: Path) -> None:
     for colour in (RED, BLUE):
         store(project, colour)

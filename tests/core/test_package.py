@@ -56,7 +56,7 @@ def run(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
         return subprocess.Popen(
             [str(environment / "bin/touchstone"), *arguments],
             cwd=folder,
-            env=kept | {"HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+            env=kept | {"HOME": str(folder)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
