@@ -61,22 +61,26 @@ def rules(task: str, moves: tuple[str, ...]) -> float:
     )
 
 
+@functools.cache
 def outcome(task: str, moves: tuple[str, ...]) -> Pay:
     """1 at the end where a verifier accepts it, else 0."""
     reward = float(played(task, moves).reward >= DONE)
     return Pay(reward, (*[0.0] * (len(moves) - 1), reward), {"outcome": reward})
 
 
+@functools.cache
 def outcome_and_rules(task: str, moves: tuple[str, ...]) -> Pay:
     paid, penalty = outcome(task, moves), rules(task, moves)
     steps = tuple(step + penalty / len(moves) for step in paid.steps)
     return Pay(paid.reward + penalty, steps, {**paid.components, "rules": penalty})
 
 
+@functools.cache
 def noisy_credit(task: str, moves: tuple[str, ...]) -> Pay:
     """What each move changed in the hidden reward, with an error that depends on the situation and the move: as a
     learnt reward of steps, it is wrong in the same places every time."""
-    values = [played(task, moves[:count]).reward for count in range(1, len(moves) + 1)]
+    values = list(played(task, moves).rewards)
+    values += values[-1:] * (len(moves) - len(values))  # moves after the last one that was played
     before = [_untouched(task), *values]
     steps = tuple(
         after - was + 0.1 * _error(f"{task} {moves[: t + 1]}")

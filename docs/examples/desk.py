@@ -55,13 +55,14 @@ class DeskEpisode:
     """messages: as the endpoint takes them. reward: the hidden true one, which is never trained on.
 
     states: before each move, a name for the situation: equal names, equal situations. credit: what each move changed of
-    the hidden reward; hidden too.
+    the hidden reward, and rewards what it then was; hidden too.
     """
 
     messages: list[dict[str, Any]]
     reward: float
     states: list[str]
     credit: list[float]
+    rewards: list[float]
 
 
 @dataclass
@@ -98,7 +99,7 @@ def play(task: DeskTask, moves: Sequence[str]) -> DeskEpisode:
     if not states:  # an empty plan is an empty reply
         states.append(_situation(world))
         messages.append({"role": "assistant", "content": "..."})
-    return DeskEpisode(messages, world.reward, states, world.credit)
+    return DeskEpisode(messages, world.reward, states, world.credit, world.rewards)
 
 
 def words(task: DeskTask) -> str:

@@ -1,6 +1,7 @@
 """The knowledge base of the shop."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from workers.schema.patterns import TextPattern
 
@@ -22,9 +23,9 @@ class Article:
     answer: str
     wrong: str
 
-    @property
-    def words(self) -> list[str]:
-        return _WORDS.findall(f"{self.title} {self.text}".lower())
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(_WORDS.findall(f"{self.title} {self.text}".lower()))
 
 
 ARTICLES = (

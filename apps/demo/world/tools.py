@@ -1,6 +1,7 @@
 """What each tool does to the desk and what it answers. Nothing here raises for what an agent may write."""
 
 from collections.abc import Callable
+from functools import cache
 
 from apps.demo.world.actions import Action, MalformedAction
 from apps.demo.world.desk import (
@@ -75,16 +76,21 @@ def _list_charges(task: DeskTask, state: DeskState, arguments: dict[str, str]) -
     return f"Charges of order {order.number}: {lines}."
 
 
+@cache
+def _words_of_rule(topic: str) -> frozenset[str]:
+    return frozenset(_WORDS.findall(f"{topic} {POLICY[topic]}".lower()))
+
+
 def _search_policy(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     words = set(_WORDS.findall(arguments["topic"].lower()))
-    found = [text for topic, text in POLICY.items() if words & set(_WORDS.findall(f"{topic} {text}".lower()))]
+    found = [text for topic, text in POLICY.items() if words & _words_of_rule(topic)]
     return " ".join(found[:2]) if found else "No rule found; the topics are " + ", ".join(POLICY) + "."
 
 
 def _search_kb(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     words = set(_WORDS.findall(arguments["query"].lower()))
-    best = max(ARTICLES, key=lambda article: len(words & set(article.words)))
-    if not words & set(best.words):
+    best = max(ARTICLES, key=lambda article: len(words & article.words))
+    if not words & best.words:
         return "No article found; try other words."
     state.seen.add(f"article:{best.key}")
     return f"{best.title}: {best.text}"

@@ -95,6 +95,11 @@ class World:
         return self._values[0]
 
     @property
+    def rewards(self) -> list[float]:
+        """By agent step: the reward after it."""
+        return self._values[1:]
+
+    @property
     def credit(self) -> list[float]:
         """By agent step: how much it changed the reward. Sums to `reward - baseline`."""
         return [after - before for before, after in zip(self._values, self._values[1:], strict=False)]
