@@ -8,8 +8,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
-
 from apps.accounts.models import Project
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.gold import strict_gold_answers
@@ -33,18 +31,19 @@ from apps.datasets.splits import SPLITS, split_tasks
 from apps.datasets.statistics import (
     AnnotatorCounts,
     content_hash,
-    is_usable_pair,
     record_digest,
     record_task,
 )
 from apps.datasets.strict_reliability import StrictReliability
 from apps.trajectories.attachments import named_digests, write_pictures
-from workers.schema import FeedbackRecord, OutcomeRecord, RecordWriter, read_records, write_records
-from workers.schema.contamination import find_contamination
+from workers.schema import FeedbackRecord, OutcomeRecord, write_records
+from workers.schema.contamination import TrajectorySignatures, compare_splits
+from workers.schema.record_lines import RecordLine, RecordLineWriter, read_record_lines
 from workers.schema.records import record_trajectories
 
 T = TypeVar("T")
 Report = Callable[[int], None]
+_SCRATCH_COMPRESSION = 1  # of a file that is read once and removed
 
 
 def build_dataset_version(dataset_version: DatasetVersion, *, report: Report | None = None) -> DatasetVersion:
@@ -100,7 +99,8 @@ def _build(dataset_version: DatasetVersion, heartbeat: _BuildProgress) -> None:
         made = [DERIVED_SOURCES[name] for name in check_derived(dataset_version.filters.get("derived") or ())]
         statistics = _RecordStatistics()
         counts = records_with_eligibility(dataset_version.project, filters, made)
-        write_records(everything, statistics.track(heartbeat.track(counts, "reading feedback")))
+        tracked = statistics.track(heartbeat.track(counts, "reading feedback"))
+        write_records(everything, tracked, level=_SCRATCH_COMPRESSION)
         if not statistics.digests:
             raise DomainError(
                 "No feedback matches the filters. Annotate items or loosen the filters, then freeze again. Labels "
@@ -109,9 +109,7 @@ def _build(dataset_version: DatasetVersion, heartbeat: _BuildProgress) -> None:
         heartbeat.report_phase(len(statistics.digests), "splitting by task")
         tree = Path(scratch) / "tree"
         tree.mkdir()
-        facts = _write_splits(dataset_version, everything, tree, statistics, heartbeat) | {
-            "leaks": _find_leaks(tree, heartbeat)
-        }
+        facts = _write_splits(dataset_version, everything, tree, statistics, heartbeat)
         if statistics.attachments:
             heartbeat.report_phase(len(statistics.digests), "storing pictures")
             # One that cannot be read is left out; a training that reads pictures says how many it does not have.
@@ -137,16 +135,6 @@ def records_with_eligibility(
             yield derived, source.in_test
 
 
-def _find_leaks(tree: Path, heartbeat: _BuildProgress) -> dict[str, Any]:
-    """Tasks and near-copies of the training split in the other splits."""
-
-    def split_records(*splits: str) -> Iterator[FeedbackRecord]:
-        records = chain.from_iterable(read_records(tree / f"{split}.jsonl.zst") for split in splits)
-        return heartbeat.track(records, "finding near-copies")
-
-    return find_contamination(split_records("train"), split_records("validation", "test"))
-
-
 class _RecordStatistics:
     """Statistics collected in one pass over the records."""
 
@@ -154,6 +142,7 @@ class _RecordStatistics:
         self.census, self.reliability = AnnotatorCounts(), StrictReliability()
         self.digests: list[tuple[str, bytes, bool]] = []  # task, digest, whether it may be in the test split
         self.attachments: set[str] = set()  # digests
+        self.signatures, self._seen = TrajectorySignatures(), set[str]()
 
     def track(self, records: Iterator[tuple[FeedbackRecord, bool]]) -> Iterator[FeedbackRecord]:
         for record, in_test in records:
@@ -161,8 +150,15 @@ class _RecordStatistics:
             self.reliability.add(record)
             self.digests.append((record_task(record), record_digest(record), in_test))
             for trajectory in record_trajectories(record):
-                self.attachments |= named_digests(trajectory.steps)
+                self.signatures.add(trajectory, in_test=in_test)
+                if trajectory.content_hash not in self._seen:
+                    self._seen.add(trajectory.content_hash)
+                    self.attachments |= named_digests(trajectory.steps)
             yield record
+
+    def leaks(self, train: Iterable[str], held_out: Iterable[str]) -> dict[str, Any]:
+        """Tasks and near-copies of the training split in the other splits, by the hashes of their trajectories."""
+        return compare_splits(self.signatures.of_split(train), self.signatures.of_split(held_out))
 
 
 def _write_splits(
@@ -183,18 +179,22 @@ def _write_splits(
     )
     usable = 0
     with ExitStack() as files:
-        writers = {split: files.enter_context(RecordWriter(tree / f"{split}.jsonl.zst")) for split in SPLITS}
-        records = heartbeat.track(read_records(everything), "writing splits")
-        for record, (task, _, in_test) in zip(records, statistics.digests, strict=True):
+        writers = {
+            split: files.enter_context(RecordLineWriter(tree / f"{split}.jsonl.zst")) for split in SPLITS
+        }
+        lines = heartbeat.track(read_record_lines(everything), "writing splits")
+        for line, (task, _, in_test) in zip(lines, statistics.digests, strict=True):
             split = split_of[task]
             if split == "test" and not in_test:
                 continue
-            usable += is_usable_pair(record)
-            if not isinstance(record, OutcomeRecord):
-                record = replace(record, strict_reliability=reliability.get(record.annotator))
-            writers[split].write(record)
-    sizes = {split: sum(writer.counts.values()) for split, writer in writers.items()}
-    kinds = sum((Counter(writer.counts) for writer in writers.values()), Counter[str]())
+            usable += _is_usable_pair(line)
+            if "annotator" in line.record:
+                line.record["strict_reliability"] = reliability.get(line.record["annotator"])
+            writers[split].write(line)
+    heartbeat.report_phase(len(statistics.digests), "finding near-copies")
+    held_out = chain.from_iterable(writers[split].keys for split in SPLITS if split != "train")
+    sizes = {split: writer.counts.total() for split, writer in writers.items()}
+    kinds = sum((writer.counts for writer in writers.values()), Counter[str]())
     digests: dict[str, list[bytes]] = {split: [] for split in SPLITS}
     for task, digest, in_test in statistics.digests:
         if in_test or split_of[task] != "test":
@@ -206,4 +206,11 @@ def _write_splits(
         "tasks": {split: sum(1 for each in split_of.values() if each == split) for split in SPLITS},
         "annotators": statistics.census.people(reliability),
         "usable_pairs": usable,
+        "leaks": statistics.leaks(writers["train"].keys, held_out),
     }
+
+
+def _is_usable_pair(line: RecordLine) -> bool:
+    """As `is_usable_pair`."""
+    is_overall = line.record["kind"] == "pairwise" and line.record["criterion"] is None
+    return is_overall and line.record["a"] != line.record["b"]

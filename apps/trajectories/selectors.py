@@ -11,7 +11,7 @@ from apps.accounts.models import Project
 from apps.core.errors import NotFound
 from apps.trajectories.filter_queries import trajectory_facts
 from apps.trajectories.models import Step, Trace, Trajectory, TrajectoryFact
-from apps.trajectories.serialization import to_schema
+from apps.trajectories.serialization import steps_of, to_schema, with_steps
 from workers import schema
 
 __all__ = [
@@ -47,11 +47,11 @@ _AGENTS = """
 def load_trajectories(ids: Iterable[int]) -> dict[int, schema.Trajectory]:
     """Trajectories by key, in two queries; its `id` is the key as text. Unknown keys are left out."""
     keys = list(dict.fromkeys(ids))
-    steps: dict[int, list[Step]] = {key: [] for key in keys}
-    for step in Step.objects.filter(trajectory__in=keys).order_by("trajectory_id", "index"):
-        steps[step.trajectory_id].append(step)
+    steps: dict[int, list[schema.Step]] = {key: [] for key in keys}
+    for key, step in steps_of(Step.objects.filter(trajectory__in=keys).order_by("trajectory_id", "index")):
+        steps[key].append(step)
     found = Trajectory.objects.filter(pk__in=keys).select_related("task").in_bulk()
-    return {key: to_schema(found[key], steps[key]) for key in keys if key in found}
+    return {key: with_steps(found[key], tuple(steps[key])) for key in keys if key in found}
 
 
 def stream_trajectories(

@@ -1,8 +1,11 @@
 """Conversion between trajectories and database rows, exact for all content; defaults are omitted."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
 from msgspec.structs import replace
 
 from apps.trajectories import models
@@ -83,9 +86,14 @@ def _arguments(call: schema.ToolCall) -> str:
 
 def to_schema(row: models.Trajectory, steps: Sequence[models.Step]) -> schema.Trajectory:
     """The trajectory of a row (with its task) and its steps in order; its id is the row's key."""
+    return with_steps(row, tuple(to_step(step) for step in steps))
+
+
+def with_steps(row: models.Trajectory, steps: tuple[schema.Step, ...]) -> schema.Trajectory:
+    """The same with steps that were converted before."""
     task = row.task
     return schema.Trajectory(
-        steps=tuple(to_step(step) for step in steps),
+        steps=steps,
         task=schema.Task(
             id=task.external_id,
             instruction=task.instruction,
@@ -114,3 +122,25 @@ def to_step(row: models.Step) -> schema.Step:
         metrics=row.metrics,
         extra=row.extra,
     )
+
+
+def steps_of(rows: QuerySet[models.Step]) -> Iterator[tuple[int, schema.Step]]:
+    """Key of the trajectory and step of each row, in order: `to_step` without a model instance for each."""
+    encoded = ("message", "tool_calls", "observation", "features", "metrics", "extra")
+    texts = {f"{name}_text": Cast(name, TextField()) for name in encoded}
+    plain = ("trajectory_id", "source", "speaker", "reasoning", "reward")
+    found = rows.annotate(**texts).values_list(*plain, *texts)
+    for key, source, speaker, reasoning, reward, message, calls, results, features, metrics, extra in found:
+        step = schema.Step(
+            source=source,
+            speaker=speaker,
+            message=() if message == "[]" else convert(json.loads(message) or (), _PARTS),
+            reasoning=reasoning,
+            tool_calls=() if calls == "[]" else convert(json.loads(calls) or (), _CALLS),
+            observation=() if results == "[]" else convert(json.loads(results) or (), _RESULTS),
+            features=None if features is None else tuple(json.loads(features)),
+            reward=reward,
+            metrics={} if metrics == "{}" else json.loads(metrics),
+            extra={} if extra == "{}" else json.loads(extra),
+        )
+        yield key, step

@@ -13,6 +13,8 @@ from apps.datasets.services import cancel_dataset_version, freeze_dataset
 from apps.datasets.statistics import record_task
 from apps.datasets.version_builder import build_dataset_version
 from tests.datasets.feedback import freeze, import_pairs, pair
+from workers.schema import Trajectory
+from workers.schema.contamination import find_contamination
 
 
 def test_a_dataset_version_holds_every_record_once_and_no_task_twice(judged: Project) -> None:
@@ -157,3 +159,39 @@ def test_a_name_finds_its_newest_frozen_version(judged: Project) -> None:
 def test_it_is_in_the_audit_trail(judged: Project) -> None:
     freeze(judged)
     assert AuditEvent.objects.filter(project=judged, verb="dataset.frozen", target="desk/first@1").exists()
+
+
+def test_leaks_are_those_of_the_records_in_the_files(project: Project) -> None:
+    """Of judges in the test split too, whose labels are left out: they count for nothing there."""
+    words = "the order was sent by the carrier this morning and arrives tomorrow before noon"
+    rows = [
+        pair(
+            f"task-{number % 30}",
+            annotator=name,
+            a={"prompt": f"{words} {number % 3}", "response": words + end},
+        )
+        for number, (name, end) in enumerate([("ann", " once"), ("ben", " twice"), ("ann", "")] * 20)
+    ]
+    import_pairs(project, rows)
+    judged = Annotation.objects.filter(assignment__annotator__name="ben")
+    judged.update(origin="judge")
+    version = freeze(project, filters={"origins": ["imported", "judge"]})
+    assert version.splits["test"] < Annotation.objects.count() / 4
+    splits = {split: list(read_dataset_records(version, split)) for split in version.splits}
+    expected = find_contamination(splits["train"], [*splits["validation"], *splits["test"]])
+    assert version.leaks == expected and expected["near_copies"] > 0
+
+
+def test_each_trajectory_is_hashed_once(judged: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ben", "cid", "dov"):
+        import_pairs(judged, [pair(f"task-{number}", annotator=name) for number in range(12)])
+    hashed: list[str] = []
+    calculate = Trajectory.content_hash.func  # type: ignore[attr-defined]
+
+    def count(trajectory: Trajectory) -> str:
+        hashed.append(calculate(trajectory))
+        return hashed[-1]
+
+    monkeypatch.setattr(Trajectory.content_hash, "func", count)
+    freeze(judged)
+    assert len(hashed) == len(set(hashed)) == 24

@@ -30,7 +30,11 @@ def find_contamination(train: Iterable[FeedbackRecord], held_out: Iterable[Feedb
     the user wrote before the agent's first step, without what many training tasks have, of held-out tasks that are not
     in `tasks`. Texts of fewer than five words are not counted: short answers are similar by chance.
     """
-    ours, theirs = _Signatures(train), _Signatures(held_out)
+    return compare_splits(_of_records(train), _of_records(held_out))
+
+
+def compare_splits(ours: "SplitSignatures", theirs: "SplitSignatures") -> dict[str, Any]:
+    """`find_contamination`, of the signatures of the training records and of the held-out ones."""
     tasks = ours.tasks & theirs.tasks
     pairs = _near_pairs(ours.trajectories, theirs.trajectories)
     template = ours.template()
@@ -117,20 +121,58 @@ def prompt_text(trajectory: Trajectory) -> str:
     return " ".join(texts)
 
 
-class _Signatures:
+class TrajectorySignatures:
+    """Of trajectories as they pass, each calculated once, to compare splits of them later."""
+
+    def __init__(self) -> None:
+        self._signatures: dict[str, Signature | None] = {}
+        self._tasks: dict[str, str] = {}
+        self._shingles: dict[
+            str, Shingles
+        ] = {}  # of prompts, by content hash: of few trajectories of each task
+        self._known: set[tuple[str, bool]] = set()
+
+    def add(self, trajectory: Trajectory, *, in_test: bool = True) -> None:
+        """in_test: whether the record may be in a test split; the prompt of a task is that of its first trajectory
+        there, too."""
+        key, task = trajectory.content_hash, trajectory.task.id
+        if key not in self._signatures:
+            self._signatures[key], self._tasks[key] = signature(agent_text(trajectory)), task
+        for of in {False, in_test}:
+            if (task, of) not in self._known:
+                self._known.add((task, of))
+                if key not in self._shingles:
+                    self._shingles[key] = prompt_shingles(trajectory)
+
+    def of_split(self, keys: Iterable[str]) -> "SplitSignatures":
+        """keys: content hashes, in the order of the records."""
+        found = SplitSignatures()
+        for key in keys:
+            found.trajectories[key] = self._signatures[key]
+            if self._tasks[key] not in found.shingles:
+                found.shingles[self._tasks[key]] = self._shingles[key]
+        return found
+
+
+def prompt_shingles(trajectory: Trajectory) -> Shingles:
+    return _shingle_values(prompt_text(trajectory).split(None, _PROMPT_WORDS)[:_PROMPT_WORDS])
+
+
+def _of_records(records: Iterable[FeedbackRecord]) -> "SplitSignatures":
+    signatures, keys = TrajectorySignatures(), dict[str, None]()
+    for trajectory in (side for record in records for side in record_trajectories(record)):
+        signatures.add(trajectory)
+        keys[trajectory.content_hash] = None
+    return signatures.of_split(keys)
+
+
+class SplitSignatures:
     """trajectories: by content hash, a kilobyte each, None for too few words; shingles: of the prompts by task, of its
     first trajectory."""
 
-    def __init__(self, records: Iterable[FeedbackRecord]) -> None:
+    def __init__(self) -> None:
         self.trajectories: dict[str, Signature | None] = {}
         self.shingles: dict[str, Shingles] = {}
-        for trajectory in (side for record in records for side in record_trajectories(record)):
-            key = trajectory.content_hash
-            if key not in self.trajectories:
-                self.trajectories[key] = signature(agent_text(trajectory))
-            if trajectory.task.id not in self.shingles:
-                words = prompt_text(trajectory).split(None, _PROMPT_WORDS)[:_PROMPT_WORDS]
-                self.shingles[trajectory.task.id] = _shingle_values(words)
 
     @property
     def tasks(self) -> set[str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import cached_property
 from typing import Any, Literal, TypeGuard
 
 import msgspec
@@ -93,7 +94,7 @@ class Task(Record, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
 
 
-class Trajectory(Record, frozen=True, kw_only=True):
+class Trajectory(Record, frozen=True, kw_only=True, dict=True, gc=True):
     """What an agent did on a task. A step's `step` index is its place in `steps`.
 
     reward, success: the outcome, from outside (a verifier, a benchmark); no model is ever shown them. conditions: what
@@ -115,10 +116,10 @@ class Trajectory(Record, frozen=True, kw_only=True):
         """The `step` index of every agent step; the place in this list is its `agent_step`."""
         return [index for index, step in enumerate(self.steps) if step.source == "agent"]
 
-    @property
+    @cached_property
     def content_hash(self) -> str:
         """SHA-256 over the task id, the content of the steps and what a model reads next to them: equal for equal
-        content of any agent."""
+        content of any agent. Calculated once: a trajectory is a value."""
         content: list[Any] = [self.task.id, [_content(step) for step in self.steps]]
         if self.conditions:
             content.append(self.conditions)

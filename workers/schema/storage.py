@@ -28,10 +28,11 @@ from workers.schema.records import (
 from workers.schema.speakers import with_speakers
 from workers.schema.spooled_trajectories import SpooledTrajectories, decode_trajectory
 
-_TRAJECTORY = '{"kind": "trajectory",'
+TRAJECTORY_LINE = '{"kind": "trajectory",'  # how a line with one begins
 _DERIVED = f'"{DERIVED_FROM}": "'
 _SINGLE = ("a", "b", "trajectory")
 SPLITS = ("train", "validation", "test")
+COMPRESSION = 6  # level of zstd
 
 
 def to_builtins(value: Any) -> Any:
@@ -39,9 +40,11 @@ def to_builtins(value: Any) -> Any:
     return msgspec.to_builtins(value, str_keys=True)
 
 
-def write_records(path: Path, records: Iterable[FeedbackRecord]) -> dict[str, int]:
-    """Write records to `path`, in order; how many of each kind."""
-    with RecordWriter(path) as writer:
+def write_records(
+    path: Path, records: Iterable[FeedbackRecord], *, level: int = COMPRESSION
+) -> dict[str, int]:
+    """Write records to `path`, in order; how many of each kind. level: of zstd."""
+    with RecordWriter(path, level=level) as writer:
         for record in records:
             writer.write(record)
     return writer.counts
@@ -53,15 +56,15 @@ class RecordWriter:
     counts: how many of each kind were written.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.counts = path, dict[str, int]()
+    def __init__(self, path: Path, *, level: int = COMPRESSION) -> None:
+        self.path, self.counts, self._level = path, dict[str, int](), level
         self._written: set[str] = set()
         self._open = ExitStack()
 
     def __enter__(self) -> "RecordWriter":
         with ExitStack() as stack:
             raw = stack.enter_context(self.path.open("wb"))
-            self._out = stack.enter_context(zstandard.ZstdCompressor(level=6).stream_writer(raw))
+            self._out = stack.enter_context(zstandard.ZstdCompressor(level=self._level).stream_writer(raw))
             self._open = stack.pop_all()
         return self
 
@@ -79,14 +82,14 @@ class RecordWriter:
                 line[name] = [_write_once(trajectory, self._written, self._out) for trajectory in value]
             else:
                 line[name] = to_builtins(value)
-        self._out.write(_encode(line))
+        self._out.write(encode_line(line))
         self.counts[kind] = self.counts.get(kind, 0) + 1
 
 
 def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> int:
     """Trajectories alone, each once; how many."""
     written: set[str] = set()
-    with path.open("wb") as raw, zstandard.ZstdCompressor(level=6).stream_writer(raw) as out:
+    with path.open("wb") as raw, zstandard.ZstdCompressor(level=COMPRESSION).stream_writer(raw) as out:
         for trajectory in trajectories:
             _write_once(trajectory, written, out)
     return len(written)
@@ -113,14 +116,13 @@ def holds_trajectory(path: Path, content_hash: str) -> bool:
 
 def holds_any_trajectory(path: Path, content_hashes: Collection[str]) -> bool:
     """The same of one of many trajectories, in one pass."""
-    before = len(_beginning("")) - 1
     beginnings = {_beginning(content_hash) for content_hash in content_hashes}
     with closing(read_lines(path)) as lines:
         return any(
-            line[: line.find('"', before) + 1] in beginnings
+            line[: line.find('"', _KEY_AT) + 1] in beginnings
             or any(content in content_hashes for content in _sources(line))
             for line in lines
-            if line.startswith(_TRAJECTORY)
+            if line.startswith(TRAJECTORY_LINE)
         )
 
 
@@ -153,7 +155,7 @@ def stream_records(path: Path) -> Iterator[FeedbackRecord]:
     with closing(read_lines(path)) as lines, closing(SpooledTrajectories()) as trajectories:
         for number, text in enumerate(lines, start=1):
             with _named(path, number):
-                if text.startswith(_TRAJECTORY):
+                if text.startswith(TRAJECTORY_LINE):
                     key, trajectory = decode_trajectory(text)
                     trajectories.add(key, text, trajectory)
                     continue
@@ -173,7 +175,7 @@ def read_raw_records(path: Path, *, about: str | None = None) -> Iterator[tuple[
     `write_records`. about: only records of this `item`; the others are not decoded."""
     wanted = None if about is None else f'"item": {json.dumps(about, ensure_ascii=False)}'
     with closing(read_lines(path)) as lines:
-        records = (line for line in lines if not line.startswith(_TRAJECTORY))
+        records = (line for line in lines if not line.startswith(TRAJECTORY_LINE))
         for position, line in enumerate(records):
             if wanted is None or wanted in line:
                 record = require_object(parse_json(line))
@@ -226,7 +228,7 @@ def _write_once(trajectory: Trajectory, written: set[str], out: Any) -> str:
     key = trajectory.content_hash
     if key not in written:
         written.add(key)
-        out.write(_encode({"kind": "trajectory", "key": key} | to_builtins(trajectory)))
+        out.write(encode_line({"kind": "trajectory", "key": key} | to_builtins(trajectory)))
     return key
 
 
@@ -234,5 +236,13 @@ def _beginning(content_hash: str) -> str:
     return json.dumps({"kind": "trajectory", "key": content_hash})[:-1]
 
 
-def _encode(line: dict[str, Any]) -> bytes:
+_KEY_AT = len(_beginning("")) - 1  # where the content hash begins in the line of a trajectory
+
+
+def line_key(text: str) -> str:
+    """The content hash in the line of a trajectory."""
+    return text[_KEY_AT : text.index('"', _KEY_AT)]
+
+
+def encode_line(line: dict[str, Any]) -> bytes:
     return (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode()

@@ -3,7 +3,7 @@
 import random
 
 from workers.schema import OutcomeRecord, Part, Step, Task, Trajectory
-from workers.schema.contamination import _Signatures, find_contamination, signature
+from workers.schema.contamination import _of_records, find_contamination, signature
 
 WORDS = [f"w{place}" for place in range(400)]
 
@@ -85,7 +85,7 @@ def test_a_template_of_all_prompts_is_no_near_copy() -> None:
 
 def test_a_prompt_keeps_four_bytes_for_each_of_its_first_words() -> None:
     told = " ".join(f"w{place}" for place in range(5000))
-    found = _Signatures([record("yes", "t", told=told)])
+    found = _of_records([record("yes", "t", told=told)])
     assert found.shingles["t"].nbytes == 4 * (2000 - 4)
     near = find_contamination([record("yes", "t", told=told)], [record("no", "u", told=f"{told} please")])
     assert near["near_tasks"] == 1
