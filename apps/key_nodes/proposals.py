@@ -44,17 +44,21 @@ class ProposedCall:
 
 @dataclass(frozen=True, slots=True)
 class StepProposal:
-    """quote: a text of the step. is_said: the agent wrote it; otherwise it was seen. observed: of the step."""
+    """quote: a text of the step. is_quoted: someone selected it. said: all that the agent wrote. observed: all that
+    was observed."""
 
     calls: list[ProposedCall]
     addresses: list[str]
     quote: str
     said: str
     observed: str
+    is_quoted: bool
 
     @property
     def choice(self) -> str:
         """What the pattern is until someone chooses."""
+        if self.is_quoted:
+            return "text"
         return "call-0" if self.calls else "url" if self.addresses else "text"
 
 
@@ -78,12 +82,15 @@ def propose_node(steps: tuple[schema.Step, ...], index: int, quote: str = "") ->
         quote=quote.strip() or line[:_LONGEST_QUOTE].strip(),
         said=said,
         observed=observed,
+        is_quoted=bool(quote.strip()),
     )
 
 
 def quoted_expression(text: str) -> str:
     """RE2 that finds the text, whatever its white space."""
-    return f"[{SPACE}]+".join(escaped(word) for word in text.split())
+    words = text.split()
+    between = r"\s+" if text.isascii() else f"[{SPACE}]+"  # the short form where it finds the same
+    return between.join(escaped(word) for word in words)
 
 
 def _arguments(arguments: Mapping[str, Any]) -> list[ProposedArgument]:

@@ -8,6 +8,7 @@ from django.db import transaction
 from apps.accounts.actors import Actor, person_of
 from apps.accounts.services import record_audit
 from apps.core.errors import DomainError, NotFound
+from apps.core.jobs import job_queue
 from apps.key_nodes import selectors, tasks
 from apps.key_nodes.models import KeyNodeCompletion, TaskKeyNodes
 from apps.trajectories.models import Task, Trajectory
@@ -45,7 +46,7 @@ def set_key_nodes(
     )
     newest = Trajectory.objects.filter(task=locked).order_by("-pk").values_list("pk", flat=True)
     _complete(list(newest[:AT_ONCE]))
-    transaction.on_commit(tasks.complete_key_nodes.delay)
+    job_queue.nudge_on_commit(tasks.COMPLETE)
     return own
 
 

@@ -1,7 +1,10 @@
 """Completions of key nodes, on default workers."""
 
+from apps.core.jobs import job_queue
 from apps.core.jobs.celery_app import shared_task
 from apps.key_nodes.selectors import stale_trajectories
+
+COMPLETE = "apps.key_nodes.tasks.complete_key_nodes"
 
 
 @shared_task
@@ -15,4 +18,4 @@ def complete_key_nodes() -> None:
 def nudge_completions() -> None:
     """For trajectories that were imported since."""
     if stale_trajectories().exists():
-        complete_key_nodes.delay()
+        job_queue.nudge(COMPLETE)

@@ -186,3 +186,9 @@ viewer.addEventListener("htmx:configRequest", (event) => {
   const card = event.target.closest(".step");
   if (text && card && card.contains(selection.anchorNode) && card.contains(selection.focusNode)) event.detail.parameters.quote = text.slice(0, 1000);
 });
+
+// Who types an address or a text means it.
+viewer.addEventListener("input", (event) => {
+  const pattern = event.target.closest(".key-node-pattern");
+  if (pattern && event.target.matches(".form-control")) pattern.querySelector("input[type=radio]").checked = true;
+});

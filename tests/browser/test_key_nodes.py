@@ -83,7 +83,7 @@ def test_ten_key_nodes_are_marked_in_a_few_clicks_each(
     page.get_by_label("Tests of their arguments").fill("- {path: town, one_of: [Kyoto]}")
     tools.shoot(page, "key-nodes-edit")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("town = Kyoto")).to_be_visible()
+    expect(page.get_by_text("town is one of Kyoto")).to_be_visible()
     tools.shoot(page, "key-nodes-detail")
 
     page.goto(f"{live_server.url}/p/desk/trajectories/{other.pk}/")

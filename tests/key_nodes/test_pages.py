@@ -44,7 +44,7 @@ def test_a_step_proposes_its_call_and_arguments(client: Client, full: Trajectory
 
 def test_a_quoted_text_is_found_whatever_its_white_space(client: Client, full: Trajectory) -> None:
     page = client.get(step_url(full, 2) + "?quote=Shall+I", **HTMX).content.decode()
-    assert 'value="Shall I"' in page
+    assert 'value="Shall I"' in page and 'value="text" checked' in page
     client.post(step_url(full, 2), {"pattern": "text", "quote": "Shall  I", "name": "asks"}, **HTMX)
     client.post(step_url(full, 1), {"pattern": "text", "quote": "order 7: paid", "expected": "paid"}, **HTMX)
     first, second = nodes()

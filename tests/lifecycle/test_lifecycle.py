@@ -297,9 +297,9 @@ def test_an_archive_becomes_the_same_project_elsewhere(project: Project, owner: 
         moved.task_subgoals.values_list(*columns).get() == project.task_subgoals.values_list(*columns).get()
     )
     assert (found["key_nodes"], found["agent_references"]) == (1, 1)
-    columns = ("task__external_id", "nodes", "in_order")
-    nodes = moved.task_key_nodes.values_list(*columns).get()
-    assert nodes == project.task_key_nodes.values_list(*columns).get()
+    names = ("task__external_id", "nodes", "in_order")
+    nodes = moved.task_key_nodes.values_list(*names).get()
+    assert nodes == project.task_key_nodes.values_list(*names).get()
     columns = ("trajectory__content_hash", "state", "text", "accepted_text", "evidence")
     assert (
         moved.hindsight_tasks.values_list(*columns).get()
