@@ -12,8 +12,8 @@ class KeyNodesConfig(AppConfig):
         from apps.datasets import derived_records
         from apps.key_nodes.columns import COMPLETION_COLUMN
         from apps.key_nodes.derived import SOURCE
+        from apps.key_nodes.nudges import nudge_completions
         from apps.key_nodes.step_marks import key_node_marks
-        from apps.key_nodes.tasks import nudge_completions
         from apps.trajectories import explorer_columns, step_marks
 
         explorer_columns.register(COMPLETION_COLUMN)

@@ -75,6 +75,20 @@ def rows_of_trajectory(trajectory: Trajectory) -> tuple[TaskKeyNodes | None, lis
     return own, node_rows(own, load_trajectories([trajectory.pk])[trajectory.pk])
 
 
+def stored_rows(trajectory: Trajectory) -> tuple[TaskKeyNodes | None, list[NodeRow]]:
+    """The same from its completion, without reading its steps: where that is of this revision, and no node expects an
+    observation."""
+    own = key_nodes_of(trajectory.task)
+    if own is None:
+        return None, []
+    nodes = read_nodes(own).nodes
+    stored = list_completions(own).filter(trajectory=trajectory).first()
+    if stored is None or any(node.expected is not None for node in nodes):
+        return rows_of_trajectory(trajectory)
+    pairs = enumerate(zip(nodes, stored.steps, strict=True))
+    return own, [NodeRow(place, node, step) for place, (node, step) in pairs]
+
+
 def stale_trajectories(project: Project | None = None) -> QuerySet[Trajectory]:
     """Of tasks with key nodes: those without a completion of their revision."""
     rows = Trajectory.objects.filter(task__key_node_list__isnull=False)

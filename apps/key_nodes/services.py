@@ -9,14 +9,15 @@ from apps.accounts.actors import Actor, person_of
 from apps.accounts.services import record_audit
 from apps.core.errors import DomainError, NotFound
 from apps.core.jobs import job_queue
-from apps.key_nodes import selectors, tasks
+from apps.key_nodes import selectors
 from apps.key_nodes.models import KeyNodeCompletion, TaskKeyNodes
+from apps.key_nodes.nudges import COMPLETE
 from apps.trajectories.models import Task, Trajectory
 from apps.trajectories.selectors import iterate_trajectory_keys, load_trajectories
 from workers.errors import RewardError
 from workers.schema.key_nodes import KeyNodes, node_values, read_key_nodes
 
-AT_ONCE = 100  # trajectories of a task whose completion is known when a change returns; the others follow
+AT_ONCE = 20  # trajectories of a task whose completion is known when a change returns; the others follow
 _MOST = 20_000  # trajectories of one refresh
 
 
@@ -46,7 +47,7 @@ def set_key_nodes(
     )
     newest = Trajectory.objects.filter(task=locked).order_by("-pk").values_list("pk", flat=True)
     _complete(list(newest[:AT_ONCE]))
-    job_queue.nudge_on_commit(tasks.COMPLETE)
+    job_queue.nudge_on_commit(COMPLETE)
     return own
 
 

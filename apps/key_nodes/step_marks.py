@@ -6,12 +6,12 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from apps.key_nodes.observations import compare_observations
-from apps.key_nodes.selectors import NodeRow, rows_of_trajectory
+from apps.key_nodes.selectors import NodeRow, stored_rows
 from apps.trajectories.models import Trajectory
 
 
 def key_node_marks(trajectory: Trajectory) -> dict[int, SafeString]:
-    own, rows = rows_of_trajectory(trajectory)
+    own, rows = stored_rows(trajectory)
     if own is None:
         return {}
     by_step: dict[int, list[NodeRow]] = defaultdict(list)

@@ -105,8 +105,10 @@ REGISTRIES = (
     "apps.inbox.job_notices:_NOTICES",
     "apps.monitoring.extensions:_alert_actions",
     "apps.reward_programs.program_uses:_USES",
+    "apps.trajectories.explorer_columns:_COLUMNS",
     "apps.trajectories.filter_queries:_conditions",
     "apps.trajectories.notes:_SOURCES",
+    "apps.trajectories.step_marks:_SOURCES",
     "apps.trajectories.view_permissions:_SOURCES",
 )
 

@@ -9,6 +9,7 @@ from django.urls import reverse
 from apps.accounts.models import Project, Role
 from apps.key_nodes import services
 from apps.key_nodes.models import TaskKeyNodes
+from apps.key_nodes.step_marks import key_node_marks
 from apps.trajectories.models import Task, Trajectory
 from tests.factories import make_outsider, member_client, signed_in
 from tests.key_nodes.conftest import FIND, NODES, REFUND
@@ -68,6 +69,16 @@ def test_the_page_of_a_trajectory_shows_marks_missing_nodes_and_the_difference(
     part = client.get(reverse("key_nodes:trajectory-nodes", args=["shop", full.pk]), **HTMX).content.decode()
     assert "Key nodes (3 of 4)" in part and "missing" in part and "step 4" in part
     assert "other observation" in part
+
+
+def test_marks_come_from_the_completion_where_no_observation_is_expected(
+    client: Client, task: Task, full: Trajectory, django_assert_max_num_queries: Any
+) -> None:
+    own = services.set_key_nodes(task=task, nodes=[FIND], by=None)
+    with django_assert_max_num_queries(3):  # task, nodes and completion: no steps
+        assert list(key_node_marks(full)) == [1]
+    own.completions.update(revision=0)  # of before a change, until it is computed again
+    assert list(key_node_marks(full)) == [1]
 
 
 def test_the_explorer_has_the_completion(client: Client, task: Task) -> None:
