@@ -20,3 +20,15 @@ html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False
 html_theme_options = {"navigation_with_keys": False}
+
+
+def setup(app):
+    """Sphinx calls it."""
+    app.connect("html-page-context", _open_where_the_reader_is, priority=400)  # before the theme reads it
+
+
+def _open_where_the_reader_is(app, name, template, context, doctree):
+    """The navigation shows the parts of the page that is read; those of all others, 400 links in each of 400 pages,
+    took two thirds of the time of the build."""
+    whole = context["toctree"]
+    context["toctree"] = lambda **options: whole(**options | {"collapse": True})
