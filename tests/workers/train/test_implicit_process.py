@@ -192,7 +192,7 @@ def step_log_ratios(policy: Path, reference: Path, item) -> list[float]:
 
 @pytest.mark.parametrize(("name", "rank"), [("qwen2", 4), ("gpt2", 0)])
 def test_the_artifact_scores_as_the_two_models_that_are_exported(
-    run_directory, recipe, preferences, tmp_path, name: str, rank: int
+    run_directory, recipe, preferences, tmp_path, with_linear_baseline, name: str, rank: int
 ) -> None:
     """And it orders pairs by the sum of its step rewards as it was trained to. gpt2: its LM head is its embeddings."""
     folder = save_decoder(tmp_path / "decoder", name)
@@ -223,9 +223,7 @@ def test_the_artifact_scores_as_the_two_models_that_are_exported(
     assert all(torch.equal(before[key], after[key]) for key in before)
 
 
-def test_a_trained_policy_is_the_next_reference_model(
-    run_directory, recipe, preferences
-) -> None:
+def test_a_trained_policy_is_the_next_reference_model(run_directory, recipe, preferences) -> None:
     first = run_directory(replace(recipe, epochs=1))
     train(first)
     second = run_directory(replace(recipe, epochs=1, decoder=str(first / "model")))
