@@ -8,7 +8,7 @@ from ninja import Field, Query, Router, Schema
 from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import AuditEvent, Scope
-from apps.agent_drift import selectors, services
+from apps.agent_drift import references, selectors
 from apps.core.http.api import DEFAULT_LIMIT, paginate
 from apps.core.http.api_schemas import Cursor, Limit, StrictBody
 from apps.core.http.api_scopes import needs
@@ -106,7 +106,7 @@ def list_versions(
 def choose_reference(request: KeyRequest, slug: str, body: AgentReferenceIn) -> dict[str, Any]:
     """Alerts against the new reference are raised with the next look, within ten minutes."""
     project = project_of_key(request.auth, slug, Scope.ADMIN)
-    services.choose_reference(project=project, agent=body.agent, version=body.version, by=request.auth)
+    references.choose_reference(project=project, agent=body.agent, version=body.version, by=request.auth)
     agents = selectors.list_agent_versions(project)
     return {
         "agents": [_versions_out(each) for each in agents if each.agent_name == body.agent],

@@ -12,7 +12,7 @@ from django.db.models import Count, F, Min, Q, QuerySet
 from django.db.models.functions import TruncDate
 
 from apps.accounts.models import AuditEvent, Project
-from apps.agent_drift.models import AgentReference
+from apps.agent_drift.references import chosen_references
 from apps.agent_drift.sequential_tests import (
     ALPHA,
     ShareCount,
@@ -139,12 +139,6 @@ def _scores(
             is_reference=version == reference,
             is_earlier=since[version] < since[reference],
         )
-
-
-def chosen_references(project: Project) -> dict[str, str]:
-    """By agent, the version that someone chose."""
-    rows = AgentReference.objects.filter(project=project)
-    return dict(rows.values_list("agent_name", "agent_version"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
+from apps.agent_drift.references import choose_reference
 from apps.agent_drift.selectors import LEAST_REFERENCE, list_agent_versions, version_scores
-from apps.agent_drift.services import choose_reference, describe_drift
+from apps.agent_drift.services import describe_drift
 from apps.agent_drift.tables import VersionScoreTable
 from apps.core.errors import DomainError
 

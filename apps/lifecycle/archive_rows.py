@@ -16,7 +16,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.agent_drift.services import choose_reference
+from apps.agent_drift.references import choose_reference
 from apps.annotation.models import Annotation, Item, ItemTrajectory
 from apps.core.errors import DomainError
 from apps.hindsight.models import HindsightTask

@@ -30,7 +30,7 @@ from django.db import transaction
 
 from apps.accounts.models import Project, User
 from apps.accounts.services import create_project, record_audit
-from apps.agent_drift.selectors import chosen_references
+from apps.agent_drift.references import chosen_references
 from apps.annotation.feedback.exports import EXPORTS
 from apps.annotation.feedback.services import import_feedback
 from apps.annotation.models import Campaign

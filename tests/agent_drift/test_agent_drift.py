@@ -6,8 +6,9 @@ from django.urls import reverse
 from apps.accounts.models import AuditEvent, Project, Role
 from apps.accounts.services import create_project
 from apps.agent_drift.models import AgentReference
+from apps.agent_drift.references import choose_reference
 from apps.agent_drift.selectors import OUTCOME, VERB, score_series, version_scores
-from apps.agent_drift.services import check_agents, choose_reference, raise_drift_alerts
+from apps.agent_drift.services import check_agents, raise_drift_alerts
 from apps.core.errors import DomainError, NotFound
 from apps.inbox.models import Notification
 from apps.trajectories.models import Task, Trajectory

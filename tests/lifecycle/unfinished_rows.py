@@ -3,7 +3,7 @@
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.agent_drift.services import choose_reference
+from apps.agent_drift.references import choose_reference
 from apps.annotation.models import Item, ItemTrajectory
 from apps.hindsight.models import HindsightTask
 from apps.key_nodes.services import set_key_nodes
