@@ -123,7 +123,7 @@ def list_alerts(
 ) -> dict[str, Any]:
     """Newest first; one for each score of each version against a reference."""
     project = project_of_key(request.auth, slug, *READERS)
-    page, following = paginate(selectors.list_drift_alerts(project), cursor=cursor, limit=limit)
+    page, following = paginate(selectors.list_drift_alerts(project), cursor=cursor, limit=limit, field=None)
     return {"items": [_alert_out(event) for event in page], "next": following}
 
 

@@ -96,7 +96,9 @@ def list_key_nodes(
 ) -> dict[str, Any]:
     """Newest first."""
     project = project_of_key(request.auth, slug, Scope.FEEDBACK_READ)
-    page, following = paginate(selectors.list_key_nodes(project, task), cursor=cursor, limit=limit)
+    page, following = paginate(
+        selectors.list_key_nodes(project, task), cursor=cursor, limit=limit, field=None
+    )
     return {"items": [key_nodes_out(own) for own in page], "next": following}
 
 
@@ -164,8 +166,8 @@ def list_completions(
     """Of the task, in the order they were computed, the newest first; after a change those of many trajectories follow
     within a minute."""
     own = _own(request, slug, pk, Scope.FEEDBACK_READ)
-    rows = selectors.list_completions(own).order_by("-pk")
-    page, following = paginate(rows, cursor=cursor, limit=limit)
+    rows = selectors.list_completions(own)
+    page, following = paginate(rows, cursor=cursor, limit=limit, field=None)
     return {"items": [_completion_out(each) for each in page], "next": following}
 
 

@@ -151,10 +151,10 @@ def test_attempts_are_ordered_by_their_number_and_agents_reflect_too(project: Pr
 
     about = {"task": {"id": "a", "instruction": "Find 7."}, "agent": "fox"}
     lines = [
-        about | run("It is in Bonn.", attempt=2) | {"id": "second", "reward": 0.75},
+        about | run("It is in Bonn.", attempt=2) | {"id": "second", "reward": 0.75, "success": True},
         about
         | run("It is lost.", attempt=1, reflection="I should look first.")
-        | {"id": "first", "reward": 0.25},
+        | {"id": "first", "reward": 0.25, "success": False},
     ]
     data = "".join(json.dumps(line) + "\n" for line in lines).encode()
     assert import_trajectories(project=project, stream=io.BytesIO(data), by=None).created == 2
@@ -163,5 +163,5 @@ def test_attempts_are_ordered_by_their_number_and_agents_reflect_too(project: Pr
     assert row["completion"][0]["content"] == "I should look first."
     assert (row["gain"], row["annotator"], row["origin"]) == (0.5, "fox", "agent")
     assert row["retry"][-1]["content"] == "It is in Bonn."
-    assert "The reward of the attempt is 0.25." in row["prompt"][0]["content"]
+    assert "The attempt failed." in row["prompt"][0]["content"]
     assert left_out == {"trajectories that no one reflected on": 1}
