@@ -134,7 +134,7 @@ def list_alerts(
 def read_series(
     request: KeyRequest,
     slug: str,
-    agent: str = Query(max_length=200),
+    agent: str = Query("", max_length=200, description="its name; empty for the agent without one"),
     score: str = Query(
         selectors.OUTCOME, max_length=200, description="`failed outcome`, or the name of a score"
     ),

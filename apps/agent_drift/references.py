@@ -7,7 +7,7 @@ from apps.accounts.actors import Actor, person_of
 from apps.accounts.models import Project
 from apps.accounts.services import record_audit
 from apps.agent_drift.models import AgentReference
-from apps.core.errors import DomainError, NotFound
+from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 
 
@@ -19,11 +19,12 @@ def chosen_references(project: Project) -> dict[str, str]:
 
 @transaction.atomic
 def choose_reference(*, project: Project, agent: str, version: str | None, by: Actor) -> None:
-    """Compare later versions of the agent with this one; with the oldest where None. Raises NotFound for an agent that
-    the project does not have, DomainError for a version that its agent does not have."""
+    """Compare later versions of the agent with this one; with the oldest where None. Raises DomainError for an agent
+    that the project does not have, and for a version that its agent does not have."""
     rows = Trajectory.objects.filter(project=project, agent_name=agent)
     if not rows.exists():
-        raise NotFound(f"There is no agent {agent[:100]!r} in this project.")
+        message = f"There is no agent {agent[:100]!r} in this project."
+        raise DomainError(message, pointer="/agent", status=422)
     if version is None:
         AgentReference.objects.filter(project=project, agent_name=agent).delete()
     else:

@@ -112,7 +112,7 @@ def list_key_nodes(
 def set_key_nodes(request: KeyRequest, slug: str, body: KeyNodesIn) -> Status:
     """They replace those that the task has."""
     project = project_of_key(request.auth, slug, Scope.FEEDBACK_WRITE)
-    task = selectors.get_task(project, body.task)
+    task = selectors.named_task(project, body.task)
     own = services.set_key_nodes(task=task, nodes=body.nodes, in_order=body.in_order, by=request.auth)
     return Status(201, key_nodes_out(own))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db.models import F, QuerySet
 
 from apps.accounts.models import Project
-from apps.core.errors import NotFound
+from apps.core.errors import DomainError, NotFound
 from apps.key_nodes.models import KeyNodeCompletion, TaskKeyNodes
 from apps.trajectories.models import Task, Trajectory
 from apps.trajectories.selectors import load_trajectories
@@ -40,11 +40,12 @@ def get_key_nodes(project: Project, pk: int) -> TaskKeyNodes:
     return found
 
 
-def get_task(project: Project, external_id: str) -> Task:
-    """Raises NotFound."""
+def named_task(project: Project, external_id: str) -> Task:
+    """Raises DomainError, with a pointer into the body that names it."""
     found = project.tasks.filter(external_id=external_id).first()
     if found is None:
-        raise NotFound(f"There is no task {external_id[:100]!r} in this project.")
+        message = f"There is no task {external_id[:100]!r} in this project."
+        raise DomainError(message, pointer="/task", status=422)
     return found
 
 

@@ -11,7 +11,7 @@ urlpatterns = [
     path("trajectories/<int:pk>/", views.trajectory_nodes, name="trajectory-nodes"),
     path("<int:pk>/", views.key_nodes_detail, name="key-nodes-detail"),
     path("<int:pk>/add/", views.node_add, name="node-add"),
-    path("<int:pk>/nodes/<int:place>/", views.node_edit, name="node-edit"),
-    path("<int:pk>/nodes/<int:place>/move/", views.node_move, name="node-move"),
-    path("<int:pk>/nodes/<int:place>/delete/", views.node_delete, name="node-delete"),
+    path("<int:pk>/nodes/<int:index>/", views.node_edit, name="node-edit"),
+    path("<int:pk>/nodes/<int:index>/move/", views.node_move, name="node-move"),
+    path("<int:pk>/nodes/<int:index>/delete/", views.node_delete, name="node-delete"),
 ]

@@ -113,36 +113,36 @@ def node_add(request: ProjectRequest, project: Project, pk: int) -> HttpResponse
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
-def node_edit(request: ProjectRequest, project: Project, pk: int, place: int) -> HttpResponse:
+def node_edit(request: ProjectRequest, project: Project, pk: int, index: int) -> HttpResponse:
     own = selectors.get_key_nodes(project, pk)
-    node = _node_at(own, place)
+    node = _node_at(own, index)
     form = KeyNodeForm(request.POST or None, initial=node_initial(node))
     if request.method == "POST" and form.is_valid():
         try:
-            services.edit_key_node(own=own, place=place, node=form.node(), by=request.user)
+            services.edit_key_node(own=own, place=index, node=form.node(), by=request.user)
             messages.success(request, "Saved.")
             return redirect("key_nodes:key-nodes-detail", project.slug, pk)
         except DomainError as error:
             _put_error(form, error)
-    return _edit_page(request, project, own, form, place)
+    return _edit_page(request, project, own, form, index)
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
-def node_move(request: ProjectRequest, project: Project, pk: int, place: int) -> HttpResponse:
+def node_move(request: ProjectRequest, project: Project, pk: int, index: int) -> HttpResponse:
     """`up` or `down`."""
     own = selectors.get_key_nodes(project, pk)
-    to = place - 1 if "up" in request.POST else place + 1
-    services.move_key_node(own=own, place=place, to=to, by=request.user)
+    to = index - 1 if "up" in request.POST else index + 1
+    services.move_key_node(own=own, place=index, to=to, by=request.user)
     return redirect("key_nodes:key-nodes-detail", project.slug, pk)
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
-def node_delete(request: ProjectRequest, project: Project, pk: int, place: int) -> HttpResponse:
+def node_delete(request: ProjectRequest, project: Project, pk: int, index: int) -> HttpResponse:
     own = selectors.get_key_nodes(project, pk)
-    name = _node_at(own, place).name
-    left = services.delete_key_node(own=own, place=place, by=request.user)
+    name = _node_at(own, index).name
+    left = services.delete_key_node(own=own, place=index, by=request.user)
     messages.success(request, f"The key node {name} was deleted.")
     if left is None:
         return redirect("key_nodes:key-nodes-list", project.slug)

@@ -9,7 +9,7 @@ from apps.agent_drift.models import AgentReference
 from apps.agent_drift.references import choose_reference
 from apps.agent_drift.selectors import OUTCOME, VERB, score_series, version_scores
 from apps.agent_drift.services import check_agents, raise_drift_alerts
-from apps.core.errors import DomainError, NotFound
+from apps.core.errors import DomainError
 from apps.inbox.models import Notification
 from apps.trajectories.models import Task, Trajectory
 from apps.trajectories.services import replace_facts
@@ -138,8 +138,8 @@ def test_another_version_can_be_the_reference(project: Project) -> None:
     assert [row.agent_version for row in raise_drift_alerts(project)] == ["4"]
     choose_reference(project=project, agent="desk", version=None, by=None)
     assert [row.agent_version for row in raise_drift_alerts(project)] == ["4"]  # worse than version 1, too
-    with pytest.raises(NotFound):
-        choose_reference(project=project, agent="nobody", version="1", by=None)
+    with pytest.raises(DomainError, match="There is no agent"):
+        choose_reference(project=project, agent="other", version="1", by=None)
     with pytest.raises(DomainError, match="has no version '9'"):
         choose_reference(project=project, agent="desk", version="9", by=None)
     assert not AgentReference.objects.exists()
