@@ -92,7 +92,8 @@ def _lines(project: Project, format: str, **filters: Any) -> str:
 OF_TRACES = ("langfuse-scores", "phoenix-annotations")  # see tests/annotation/feedback/test_trace_stores.py
 WITHOUT_FEEDBACK = ("trl-prompts", "openrlhf-prompts")  # rows of tasks
 OF_CORRECTIONS = ("trl-step-pairs", "trl-sft-revised", "openrlhf-step-pairs", "openrlhf-sft-revised")
-OF_OUTCOMES = ("trl-sft", "openrlhf-sft", "axolotl-sft")  # no one rated a trajectory here
+# No one rated a trajectory or marked a step here: outcomes decide, and calls that failed.
+OF_OUTCOMES = ("trl-sft", "openrlhf-sft", "axolotl-sft", "trl-failed-steps")
 MARKED = {"jsonl": '"origin": "judge"', "csv": ",judge,", "atif": '"origin": "judge"', "otel": "judge"}
 
 

@@ -1,7 +1,7 @@
 """`client.agent_versions`: whether a version of an agent is worse than the reference version. Scope `reward` or
 `admin`."""
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import ClassVar
 
 from touchstone_client.api_objects import ApiObject, ObjectReader, api_object
@@ -67,9 +67,9 @@ class DriftAlert(ApiObject):
 
 @api_object
 class ScoreDay(ApiObject):
-    """Trajectories that were imported on a day (UTC)."""
+    """Trajectories that were imported on a day: 2026-01-31, in UTC."""
 
-    day: date
+    day: str
     version: str = ""
     bad: int = 0
     trajectories: int = 0
