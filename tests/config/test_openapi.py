@@ -268,7 +268,6 @@ def names_in(world: World) -> dict[str, dict[str, str]]:
             "reward-studies",
             "subgoals",
             "key-nodes",
-            "agent-versions",
             "tasks",
             "policy-documents",
             "policy-rules",
