@@ -136,7 +136,7 @@ for tag, router in (
 
 
 def write_scopes_table(page: Path = Path("docs/api.md")) -> None:
-    """Replace the table at the end of the page."""
+    """Replace the tables at the end of the page."""
     text = page.read_text()
-    start = text.index("| call | does | scope |")
+    start = text.index("### Calls: ")
     page.write_text(text[:start] + scopes_table(api.get_openapi_schema()))

@@ -114,8 +114,8 @@ def who_may_call(operation: Json) -> str:
 
 
 def scopes_table(document: Json) -> str:
-    """The table of docs/api.md: every call with its scope."""
-    rows = ["| call | does | scope |", "|---|---|---|"]
+    """The tables of docs/api.md: every call with its scope, under headings of what the calls are about."""
+    rows: dict[str, list[str]] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             scopes = scopes_of(operation)
@@ -126,5 +126,7 @@ def scopes_table(document: Json) -> str:
             )
             named += MEMBERS_KEY if operation.get(PERSON) else ""
             call = f"`{method.upper()} {path.removeprefix('/api/v1')}`"
-            rows.append(f"| {call} | {operation['summary']} | {named or 'none, no key'} |")
-    return "\n".join(rows) + "\n"
+            row = f"| {call} | {operation['summary']} | {named or 'none, no key'} |"
+            rows.setdefault(operation["tags"][0], []).append(row)
+    head = "\n\n| call | does | scope |\n|---|---|---|\n"
+    return "\n".join(f"### Calls: {tag}{head}" + "\n".join(lines) + "\n" for tag, lines in rows.items())

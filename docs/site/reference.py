@@ -80,8 +80,7 @@ def _cell(text: str) -> str:
 
 def recipes() -> str:
     """Every key of a recipe with its default and what it is for."""
-    from dataclasses import fields
-
+    from apps.training.recipe_fields import GROUPS
     from workers.schema.recipe import Recipe
     from workers.schema.recipe_help import PURPOSES
 
@@ -91,14 +90,13 @@ def recipes() -> str:
         "A recipe is a TOML file (`m train PROJECT --dataset NAME --recipe FILE`) or the form of a training run. What "
         "is not given has the default. How to choose is in [Datasets, training and reports](researchers.md).",
         "",
-        "| key | default | what it is for |",
-        "|---|---|---|",
     ]
-    for field in fields(Recipe):
-        default = getattr(Recipe(), field.name)
-        lines.append(
-            f"| `{field.name}` | {_cell(f'`{_toml(default)}`')} | {_cell(PURPOSES.get(field.name, ''))} |"
-        )
+    for title, keys in GROUPS.items():
+        lines += [f"## {title}", "", "| key | default | what it is for |", "|---|---|---|"]
+        for key in keys:
+            default = _cell(f"`{_toml(getattr(Recipe(), key))}`")
+            lines.append(f"| `{key}` | {default} | {_cell(PURPOSES.get(key, ''))} |")
+        lines.append("")
     return "\n".join([*lines, ""])
 
 

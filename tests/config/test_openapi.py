@@ -148,7 +148,8 @@ def test_the_documentation_has_the_scope_of_each_call(document: Json, tmp_path: 
     made.write_text(page.read_text())
     write_scopes_table(made)
     assert made.read_text() == page.read_text(), "docs/api.md says how its table is made again"
-    assert scopes_table(document).count("\n") == 2 + len(list(operations(document)))
+    rows = [line for line in scopes_table(document).splitlines() if line.startswith("| `")]
+    assert len(rows) == len(list(operations(document)))
 
 
 def test_feedback_is_described_as_it_is_read() -> None:
