@@ -140,14 +140,21 @@ def faults_in(snippet: Snippet) -> list[str]:
 
 
 def is_shell(code: str) -> bool:
-    """Whether a block without a language is commands rather than a listing: its first line runs something."""
-    line = next(_lines(code), "")
-    words = line.split() or [""]
-    return (
-        bool(_MANAGE.match(line))
-        or words[0].rpartition("/")[2] in {"m", "make", "pip", "curl", "touchstone", "python", "python3"}
-        or words[0] in PROGRAMS
-    )
+    """Whether a block without a language is commands rather than a listing: its first line, or the first after values
+    of variables, runs something."""
+    for line in _lines(code):
+        words = line.removeprefix("$ ").split()
+        while words and _ASSIGNMENT.match(words[0]):
+            words.pop(0)
+        if words:
+            return (
+                bool(_MANAGE.match(line[line.index(words[0]) :]))
+                or words[0].rpartition("/")[2]
+                in {"m", "make", "pip", "curl", "touchstone", "python", "python3"}
+                or words[0] in PROGRAMS
+                or (words[0].startswith("docs/") and (ROOT / words[0]).is_file())
+            )
+    return False
 
 
 def _lines(code: str) -> Iterator[str]:
@@ -223,7 +230,7 @@ def _command_faults(line: str) -> Iterator[str]:
             f"make has no target {word}." for word in rest if word.isidentifier() and word not in _targets()
         )
     elif program.endswith("pip") or (program == "pip"):
-        yield from _pip_faults(rest)
+        yield from pip_faults(rest)
     elif re.fullmatch(r"\S*python3?", program):
         yield from _module_faults(rest)
     elif program == "curl":
@@ -287,7 +294,7 @@ def _touchstone_faults(words: list[str]) -> Iterator[str]:
         yield from _manage_faults(words)
 
 
-def _pip_faults(words: list[str]) -> Iterator[str]:
+def pip_faults(words: list[str]) -> Iterator[str]:
     given = iter(words[1:] if words[:1] == ["install"] else [])
     for word in given:
         if word in ("-c", "-r", "-e", "--target", "--find-links", "--index-url"):
@@ -313,7 +320,18 @@ PEERS = frozenset(
     ("openrlhf", "tensordict", "uv", "verifiers", "agentlightning", "omegaconf", "codetiming", "orjson")
 )
 PEERS |= frozenset(
-    ("pyvers", "verl", "playwright", "torchdata", "stable-baselines3", "gymnasium", "ray", "vllm")
+    (
+        "pyvers",
+        "verl",
+        "playwright",
+        "torchdata",
+        "stable-baselines3",
+        "bitsandbytes",
+        "trackio",
+        "gymnasium",
+        "ray",
+        "vllm",
+    )
 )
 
 
@@ -321,7 +339,7 @@ def _module_faults(words: list[str]) -> Iterator[str]:
     if words[:1] == ["-m"] and len(words) > 1:
         module = words[1]
         if module == "pip":
-            yield from _pip_faults(words[2:])
+            yield from pip_faults(words[2:])
         elif module not in PEER_MODULES and not _is_module(module):
             yield f"There is no module {module}."
 

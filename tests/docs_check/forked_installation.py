@@ -32,8 +32,8 @@ SAMPLE_RECIPE = "bradley-terry-linear"
 _START_SECONDS = 60.0
 
 
-# Of the sample project: fewer tasks than `auto` tries several recipes for, which takes minutes (before/first.sh).
-SMALL = {"COMPARISONS": "100", "RUNS": "8", "MORE": "4"}
+# Fewer comparisons than `auto` tries several recipes for, which takes minutes (before/first.py).
+SMALL = {"COMPARISONS": "36", "RUNS": "4", "MORE": "2"}
 
 
 class ForkedInstallation:

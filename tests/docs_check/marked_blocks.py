@@ -2,14 +2,19 @@
 
     <!-- not run (gpu): vLLM needs one -->
     <!-- run by tests/rewards/test_trainers_page.py: with a tiny policy -->
+    <!-- run by tests/examples/test_policies.py::test_trl_learns_what_is_paid: a few steps -->
     <!-- long: chooses a recipe -->
 
-`long` blocks run in `make docs-check` only; all others in `make test-slow` too.
+`long` blocks run in `make docs-check` only; all others in `make test-slow` too. Of a file that has tests for
+`make test-long`, which CI does not run, the one that runs the block is named.
 """
 
+import ast
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from docs.site.page_tree import blocks
 from tests.snippets import ROOT, Snippet, documents, is_shell
@@ -26,7 +31,8 @@ REASONS = {
     "hours": "takes longer than `make docs-check` may",
 }
 _MARK = re.compile(
-    r"<!-- (not run \((?P<reason>[a-z ]+)\)|run by (?P<test>\S+)|(?P<long>long)): (?P<why>[^<>]+?) -->"
+    r"<!-- (not run \((?P<reason>[a-z ]+)\)|run by (?P<test>[\w/.]+)(?:::(?P<function>\w+))?|(?P<long>long)): "
+    r"(?P<why>[^<>]+?) -->"
 )
 
 
@@ -79,6 +85,53 @@ def _marked(snippet: Snippet, is_python: bool, before: str) -> MarkedBlock:
     reason, test = found["reason"] or "", found["test"] or ""
     if reason and reason not in REASONS:
         raise ValueError(f"{snippet}: {reason!r} is not a reason; use one of {', '.join(REASONS)}.")
-    if test and not (ROOT / test).is_file():
-        raise ValueError(f"{snippet}: there is no {test}.")
-    return MarkedBlock(snippet, is_python, reason, test, bool(found["long"]))
+    is_long = bool(found["long"]) or bool(test and _is_long_test(str(snippet), test, found["function"] or ""))
+    return MarkedBlock(snippet, is_python, reason, test, is_long)
+
+
+def _is_long_test(snippet: str, file: str, function: str) -> bool:
+    """Whether CI leaves it out. function: empty where no test of the file is long."""
+    if not (ROOT / file).is_file():
+        raise ValueError(f"{snippet}: there is no {file}.")
+    long = _long_tests(file)
+    if function and function not in long:
+        raise ValueError(f"{snippet}: there is no {function} in {file}.")
+    if not function and any(long.values()):
+        raise ValueError(
+            f"{snippet}: some tests of {file} are long, so name the one that runs it: {file}::NAME."
+        )
+    return bool(function) and long[function]
+
+
+@cache
+def _long_tests(file: str) -> dict[str, bool]:
+    """By name, whether a test is left to `make test-long`."""
+    tree = ast.parse((ROOT / file).read_text())
+    whole = any(
+        isinstance(node, ast.Assign)
+        and "pytestmark" in ast.unparse(node)
+        and "mark.long" in ast.unparse(node)
+        for node in tree.body
+    )
+    return {
+        node.name: whole or any("mark.long" in ast.unparse(decorator) for decorator in node.decorator_list)
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test")
+    }
+
+
+def counts(every: Sequence[MarkedBlock]) -> list[str]:
+    """How each block of shell or Python is run, a line each; docs/architecture.md has the same lines."""
+    by_tests = sum(bool(block.test) and not block.is_long for block in every)
+    by_long_tests = sum(bool(block.test) and block.is_long for block in every)
+    in_ci = sum(block.is_in_ci for block in every)
+    reasons = Counter(block.reason for block in every if block.reason)
+    in_docs_check = sum(block.runs and block.is_long for block in every)
+    return [
+        f"{len(every)} blocks of shell and Python in README and docs",
+        f"{in_ci + by_tests} run in CI: {in_ci} by tests/docs_check, {by_tests} by tests named before them",
+        f"{in_docs_check} take over 30 s and run in `make docs-check`, as do those of tests/docs_check",
+        f"{by_long_tests} run in `make test-long`, by tests named before them",
+        f"{reasons.total()} are not run; the reason is written before each:",
+        *(f"{count:4} {reason}: {REASONS[reason]}" for reason, count in reasons.most_common()),
+    ]

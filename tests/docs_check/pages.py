@@ -11,6 +11,7 @@ PROJECTS = {
     "docs/trainers.md": "sample",
     "docs/reward-design.md": "sample",
     "docs/model-exports.md": "sample",
+    "docs/exports.md": "sample",
 }
 
 WORDS = {
@@ -24,6 +25,7 @@ WORDS = {
     },
     "client/README.md": {'"my-project"': '"sample"'},
     "docs/model-exports.md": {'"polite"': '"sample"', '"transformers"': '"standalone"'},
+    "docs/exports.md": {"desk/first": "sample/sample"},
     "docs/client.md": {
         '"support"': '"guide"',
     },

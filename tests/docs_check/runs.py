@@ -76,10 +76,9 @@ class Checked:
     def run(self, block: MarkedBlock) -> Outcome:
         began = time.monotonic()
         page = block.snippet.page
-        is_demo = page == "README.md" and block.snippet.code.startswith("make demo")
-        if not is_demo and not self._started:
+        if not is_demo(block) and not self._started:
             self._start()
-        if page != self._page and not is_demo:
+        if page != self._page and not is_demo(block):
             error = self._turn_to(page)
             if error:
                 return self._record(block, f"what comes before the page failed: {error}", began)
@@ -250,6 +249,11 @@ def checked(home: Path, work: Path, forked: ForkedInstallation | None = None) ->
     finally:
         made.stop()
         shutil.rmtree(work)
+
+
+def is_demo(block: MarkedBlock) -> bool:
+    """What leaves the sample project, and ends: everything else runs on the installation that it made."""
+    return block.snippet.page == "README.md" and block.snippet.code.startswith("make demo")
 
 
 def in_order(blocks: list[MarkedBlock]) -> list[MarkedBlock]:

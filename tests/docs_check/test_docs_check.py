@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs_check.marked_blocks import REASONS, marked_blocks
+from tests.docs_check.marked_blocks import REASONS, counts, marked_blocks
 from tests.docs_check.pages import PROJECTS, WORDS
 from tests.snippets import ROOT, documents
 
@@ -35,3 +35,21 @@ def test_marks_and_pages_are_known() -> None:
     for page, words in WORDS.items():
         text = (ROOT / page).read_text() if page else "".join((ROOT / each).read_text() for each in pages)
         assert [written for written in words if written not in text] == [], page
+
+
+def test_the_page_for_developers_has_the_counts() -> None:
+    assert "\n".join(counts(list(marked_blocks()))) in (ROOT / "docs/architecture.md").read_text()
+
+
+def test_a_mark_that_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for mark, named in (
+        ("<!-- not run (weather): it rains -->", "'weather' is not a reason"),
+        ("<!-- run by tests/nothing.py: all of it -->", "there is no tests/nothing.py"),
+        ("<!-- run by tests/examples/test_policies.py: all -->", "name the one that runs it"),
+        ("<!-- run by tests/examples/test_policies.py::test_nothing: all -->", "there is no test_nothing"),
+        ("<!-- not run -->", "is no mark"),
+    ):
+        (tmp_path / "page.md").write_text(f"# Page\n\n{mark}\n```\nmake test\n```\n")
+        monkeypatch.setattr("tests.docs_check.marked_blocks.documents", lambda: [str(tmp_path / "page.md")])
+        with pytest.raises(ValueError, match=named):
+            list(marked_blocks())

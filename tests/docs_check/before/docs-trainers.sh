@@ -1,0 +1,1 @@
+cp tests/trajectories/tracing/agentlightning_spans.jsonl spans.jsonl
