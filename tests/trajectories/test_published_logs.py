@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from tests.trajectories.benchmarks.documents import FEW_SHOT, KAGGLE, VIVARIA
-from tests.trajectories.coding_agents.examples import COPILOT, OPENCLAW
+from tests.trajectories.coding_agents.examples import COPILOT, COPILOT_CLI, OPENCLAW
 from tests.trajectories.computer_use.documents import SCREEN_AGENT
 from tests.trajectories.logs import read_document, read_lines, sources, step_counts
 from tests.trajectories.reading import read_bytes, zipped
@@ -47,6 +47,52 @@ def test_copilot_ties_results_by_span_and_by_name() -> None:
         ("read_file", {"path": "config.py"}, ["DEBUG = True"]),
         ("run", {"command": "pytest"}, ["5 passed"]),
     ]
+
+
+def test_the_command_line_of_copilot_ties_results_and_names_its_sub_agents() -> None:
+    found = read_lines(COPILOT_CLI).only
+    assert sources(found) == "uaa" and (found.id, found.agent_version) == ("s1", "1.0.77")
+    assert _calls(found) == [("bash", {"command": "ls"}, ["a.py"])]
+    assert (found.steps[1].reasoning, found.steps[2].speaker) == ("I need ls.", "Explore")
+
+
+def test_a_call_of_copilot_that_no_message_has_is_read_from_its_start() -> None:
+    found = read_lines([*COPILOT_CLI[:3], *COPILOT_CLI[4:6]]).only
+    assert _calls(found) == [("bash", {"command": "ls"}, ["a.py"])]
+
+
+def test_a_recording_of_the_agent_sdk_is_a_session_of_claude_code() -> None:
+    answer = {"role": "assistant", "model": "m", "content": [{"type": "text", "text": "4"}]}
+    sent = [
+        {"type": "control_request", "request_id": "r1", "request": {"subtype": "initialize"}},
+        {"type": "user", "message": {"role": "user", "content": "2 and 2?"}, "session_id": "default"},
+        {"type": "assistant", "message": answer, "session_id": "s1"},
+        {"type": "result", "subtype": "success", "is_error": False, "result": "4", "session_id": "s1"},
+    ]
+    messages = [{"direction": "recv", "message": each} for each in sent]
+    read = read_document({"metadata": {"cli_version": "1.0"}, "messages": messages})
+    assert sources(read.only) == "ua" and read.format == "claude-code"
+
+
+def test_a_span_without_ids_whose_answer_is_one_content_of_gemini() -> None:
+    given = {
+        "gen_ai.operation.name": "llm_call",
+        "gen_ai.request.model": "gemini-x",
+        "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"text": "Hi"}]}]),
+        "gen_ai.output.messages": json.dumps({"parts": [{"text": "Hello"}]}),
+    }
+    found = read_document({"scopeName": "gemini-cli", "spanName": "llm_call", "attributes": given}).only
+    assert [(step.source, step.text) for step in found.steps] == [("user", "Hi"), ("agent", "Hello")]
+
+
+def test_a_result_of_a_tape_is_what_was_observed() -> None:
+    steps = [
+        {"kind": "user", "content": "Add"},
+        {"kind": "execute_code", "code": [{"code": "1+1"}]},
+        {"kind": "code_execution_result", "result": {"exit_code": 0, "output": "2"}},
+    ]
+    found = read_document({"metadata": {"id": "t"}, "steps": steps}).only
+    assert sources(found) == "ua" and len(found.steps[1].observation) == 1
 
 
 def test_each_player_of_an_episode_is_a_trajectory() -> None:

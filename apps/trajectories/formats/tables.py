@@ -36,7 +36,7 @@ _MEDIA = (
     (b"ID3", "audio/mpeg"), (b"fLaC", "audio/flac"), (b"OggS", "audio/ogg"),
 )  # fmt: skip
 _NUMBERS = (*SUCCESS_KEYS, "reward", "score", "cost", "seconds", "label")
-_NAME = TextPattern(r"[\w .:/()-]{1,64}")
+_NAME = TextPattern(r"[\w .:/()\[\]#%?&@+-]{1,64}")
 _DELIMITERS = ",\t;"
 _LONGEST_LITERAL = 2**20
 

@@ -365,6 +365,25 @@ COPILOT: list[dict[str, Any]] = [
     {"ts": 4, "dur": 20, "sid": "s1", "type": "tool_call", "name": "run", "spanId": "c2", "status": "ok",
      "attrs": {"args": {"command": "pytest"}, "result": "5 passed"}},
 ]  # fmt: skip
+
+
+def _copilot(number: int, kind: str, **data: Any) -> dict[str, Any]:
+    at = f"2026-01-01T10:00:0{number}Z"
+    return {"type": kind, "data": data, "id": f"e{number}", "timestamp": at, "parentId": f"e{number - 1}"}
+
+
+COPILOT_CLI: list[dict[str, Any]] = [
+    _copilot(1, "session.start", sessionId="s1", copilotVersion="1.0.77", selectedModel="gpt-5-mini"),
+    _copilot(2, "user.message", content="List the files", transformedContent="List the files", attachments=[]),
+    _copilot(3, "assistant.reasoning", content="I need ls.", reasoningId="r1"),
+    _copilot(4, "assistant.message", content="Listing.", outputTokens=12,
+             toolRequests=[{"toolCallId": "c1", "name": "bash", "arguments": '{"command": "ls"}'}]),
+    _copilot(5, "tool.execution_start", toolCallId="c1", toolName="bash", arguments={"command": "ls"}),
+    _copilot(6, "tool.execution_complete", toolCallId="c1", success=True, result={"content": "a.py"}),
+    _copilot(7, "subagent.started", toolCallId="c2", agentName="explore", agentDisplayName="Explore"),
+    _copilot(8, "assistant.message", content="One file.", toolRequests=[], parentToolCallId="c2"),
+    _copilot(9, "abort", reason="user"),
+]  # fmt: skip
 _COST = {"input": 0.25, "output": 0.5, "total": 0.75}
 PI: list[dict[str, Any]] = [
     {"type": "session", "version": 3, "id": "s1", "timestamp": "2026-01-01T10:00:00Z", "cwd": "/work/shop"},
@@ -409,6 +428,7 @@ EXAMPLES: dict[str, Any] = {
     "pi": PI,
     "openclaw": OPENCLAW,
     "copilot": COPILOT,
+    "copilot-cli": COPILOT_CLI,
     "aider": AIDER,
     "cursor": CURSOR,
     "specstory": SPECSTORY_SESSION,
@@ -426,6 +446,7 @@ EXAMPLES: dict[str, Any] = {
 LEAST_READ = {
     "claude-code": 0.26,
     "codex": 0.12,
+    "copilot-cli": 0.2,
     "codex-exec": 0.3,
     "openhands": 0.25,
     "openhands-output": 0.22,

@@ -134,7 +134,7 @@ class _Tape:
             self._put("user", index, _view(kind, given, other))
         elif kind == "system":
             self._put("system", index, _view(kind, given, other))
-        elif kind in _SEEN or kind.endswith(("_observation", "_page")):
+        elif kind in _SEEN or kind.endswith(("_observation", "_page", "_result")):
             view = _browsed(given, at) if kind == "dict_observation" else _view(kind, given, other)
             if self._open is not None and self._open.has_acted:
                 self._open.seen.append(view)

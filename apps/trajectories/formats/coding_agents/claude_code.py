@@ -6,8 +6,8 @@ block of an answer is a line of its own with the answer's `message.id`; its usag
 in files of their own or not) and branches that a person went back from (`claude_branches`) are trajectories whose
 metadata names the session as `parent`. stream-json has
 `session_id` and ends with a `result` of cost, turns and `is_error`; an error is a failure, the end of a run without one
-says nothing of success. Exports of sessions on the web hold the events as `loglines`. Cursor's command line prints the
-same events with `tool_call` in between.
+says nothing of success. Exports of sessions on the web hold the events as `loglines`, recordings of the Agent SDK as
+`messages` ({"direction", "message"}). Cursor's command line prints the same events with `tool_call` in between.
 """
 
 from collections.abc import Iterator
@@ -20,6 +20,7 @@ from apps.trajectories.formats.coding_agents.claude_events import (
     conversation,
     is_answer,
     message_of,
+    sdk_events,
 )
 from apps.trajectories.formats.coding_agents.session import (
     first_text,
@@ -45,8 +46,9 @@ _READ_KEYS = (
     "message/usage",  # each line of a message states it, with fewer tokens than the last
 )
 _REPEATED_KEYS = ("uuid", "parentUuid", "requestId", "message/model", "message/id", "message/stop_reason")
-READ = tuple(f"{at}/{key}" for at in ("/*", "/*/loglines/*") for key in _READ_KEYS)
-REPEATED = tuple(f"{at}/{key}" for at in ("/*", "/*/loglines/*") for key in _REPEATED_KEYS)
+_AT = ("/*", "/*/loglines/*", "/*/messages/*/message")
+READ = tuple(f"{at}/{key}" for at in _AT for key in _READ_KEYS)
+REPEATED = tuple(f"{at}/{key}" for at in _AT for key in _REPEATED_KEYS)
 LEFT_OUT = {
     "/*/snapshot": "the client's copies of files, from which it can undo",
     "/*/event": "a piece of an answer as it was streamed; the answer is read",
@@ -82,7 +84,8 @@ def _session_file(source: str) -> str:
 def sniff(document: Any) -> bool:
     if isinstance(document, dict):
         lines = document.get("loglines")
-        return _is_event(document) or (isinstance(lines, list) and any(map(_is_event, lines[:5])))
+        lines = lines if isinstance(lines, list) else sdk_events(document)
+        return _is_event(document) or any(map(_is_event, lines[:5]))
     return isinstance(document, list) and any(map(_is_event, document[:5]))
 
 
@@ -149,9 +152,13 @@ def read(document: Any) -> Trajectory:
 
 
 def _flat(events: list[Any]) -> list[Any]:
-    """The events, those of an export of a session on the web included."""
+    """The events, those of an export of a session on the web included, and those that an SDK sent and received."""
     found: list[Any] = []
     for event in events:
+        if sent := sdk_events(event):
+            rest = {key: value for key, value in event.items() if key != "messages"}
+            found += [*([rest] if rest else []), *sent]
+            continue
         lines = event.get("loglines") if isinstance(event, dict) else None
         rest = (
             {key: value for key, value in event.items() if key != "loglines"} if lines is not None else event

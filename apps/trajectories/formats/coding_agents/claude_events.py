@@ -27,10 +27,22 @@ def message_of(event: Any) -> Message | None:
     return message if isinstance(message, dict) else None
 
 
+def sdk_events(document: Any) -> list[Any]:
+    """Of a recording of what the Agent SDK sent and received; empty for anything else."""
+    held = document.get("messages") if isinstance(document, dict) else None
+    if not isinstance(held, list) or not held:
+        return []
+    if not all(isinstance(each, dict) and {"direction", "message"} <= each.keys() for each in held):
+        return []
+    return [each["message"] for each in held if isinstance(each["message"], dict)]
+
+
 def is_answer(event: Any) -> bool:
     """Whether an event is something that the model said or did."""
     if isinstance(event, dict) and isinstance(event.get("loglines"), list):
         return any(map(is_answer, event["loglines"]))
+    if sent := sdk_events(event):
+        return any(map(is_answer, sent))
     if isinstance(event, dict) and event.get("type") in ("tool_call", "result"):
         return True
     message = message_of(event)
@@ -52,7 +64,7 @@ class RunKeys:
         self._sidechains: dict[str, str] = {}  # the last of each session
 
     def __call__(self, event: Any) -> str | None:
-        if isinstance(event.get("loglines"), list):
+        if isinstance(event.get("loglines"), list) or sdk_events(event):
             self._count += 1
             return f"document {self._count}"
         session = str(event.get("sessionId") or event.get("session_id") or "")

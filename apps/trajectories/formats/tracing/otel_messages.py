@@ -59,7 +59,9 @@ def output_messages(span: dict[str, Any]) -> list[Message]:
     """The answer: its first choice. Empty without recorded content."""
     given = span["attributes"]
     if (messages := _json(given.get("gen_ai.output.messages"))) is not None:
-        first = part_messages(messages[:1] if isinstance(messages, list) else [])
+        if isinstance(messages, dict):  # one content of Gemini, whose role may be missing
+            messages = [{"role": "assistant"} | messages]
+        first = part_messages(messages[:1])
         return first if first and first[0]["role"] == "assistant" else []
     choices = [event["attributes"] for event in span["events"] if event["name"] == "gen_ai.choice"]
     if choices:

@@ -148,14 +148,22 @@ def _groups(document: dict[str, Any]) -> list[Any] | None:
     return [span for group in groups for span in group] if is_grouped else None
 
 
-def _is_attributes(document: dict[str, Any]) -> bool:  # without their span
-    return any(name in document for name in _OF_CALLS)
+def _is_attributes(document: dict[str, Any]) -> bool:
+    """Whether it is the attributes of a call, or a span with them that has no ids."""
+    inner = document.get("attributes")
+    return any(name in document for name in _OF_CALLS) or (
+        isinstance(inner, dict) and any(name in inner for name in _OF_CALLS)
+    )
 
 
 def _from_attributes(document: dict[str, Any]) -> dict[str, Any]:
     """A span of its own, whose ids are made of what it says."""
     name = hashlib.sha256(json.dumps(document, sort_keys=True).encode("utf-8", "replace")).hexdigest()
-    return {"trace_id": name[:32], "span_id": name[32:48], "attributes": document}
+    ids = {"trace_id": name[:32], "span_id": name[32:48]}
+    if isinstance(document.get("attributes"), dict):
+        named = {"name": document["spanName"]} if isinstance(document.get("spanName"), str) else {}
+        return ids | named | document
+    return ids | {"attributes": document}
 
 
 def _is_span(value: Any) -> bool:
