@@ -66,7 +66,9 @@ def with_linear_baseline() -> None:
 def without_linear_baseline(request, monkeypatch) -> None:
     """Fitting them takes as long as a tiny training, and most tests of trainings look at none."""
     if "with_linear_baseline" not in request.fixturenames:
-        monkeypatch.setattr("workers.train.baselines.linear_scores", lambda *given, **options: BaselineScores())
+        monkeypatch.setattr(
+            "workers.train.baselines.linear_scores", lambda *given, **options: BaselineScores()
+        )
 
 
 @pytest.fixture

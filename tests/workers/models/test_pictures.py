@@ -304,9 +304,7 @@ def test_the_statistics_of_pictures_are_finite_and_fixed() -> None:
 EXPECTED = [94.16, 136.01, 10.0, 70.0]
 
 
-def test_a_training_learns_from_pictures_alone(
-    run_directory: Any, tiny_recipe: Recipe
-) -> None:
+def test_a_training_learns_from_pictures_alone(run_directory: Any, tiny_recipe: Recipe) -> None:
     """Red is better than blue, of equal text; the artifact needs no pictures, and a child goes on from it."""
     files: dict[str, bytes] = {}
 

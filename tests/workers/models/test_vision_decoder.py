@@ -190,9 +190,7 @@ def test_without_its_image_processor_it_reads_text_only(folder: Path, recipe: Re
 
 
 @pytest.mark.parametrize("rank", [0, 4])
-def test_a_training_learns_from_pictures_alone(
-    rank: int, run_directory: Any, recipe: Recipe
-) -> None:
+def test_a_training_learns_from_pictures_alone(rank: int, run_directory: Any, recipe: Recipe) -> None:
     """Red is better than blue, of equal text, with adapters and without; a child goes on from it."""
     files: dict[str, bytes] = {}
 

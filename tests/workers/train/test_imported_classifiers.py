@@ -23,7 +23,6 @@ from workers.schema.recipe import parse_recipe
 from workers.train.pipeline import train
 
 
-
 @pytest.mark.parametrize(
     ("name", "template", "rank", "changes"),
     [("llama", LLAMA3, 0, {}), ("qwen3", LLAMA3, 4, {}), ("mistral", MISTRAL, 0, {"pad_token_id": 1})],

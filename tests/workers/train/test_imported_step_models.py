@@ -27,7 +27,6 @@ from workers.schema.recipe import Recipe, parse_recipe
 from workers.train.pipeline import train
 
 
-
 def labelled(number: int) -> StepLabelRecord:
     """A neutral label now and then, which these models have no class for."""
     steps = [Step(source="user", message=(Part(text=f"{TASK} {number}"),))]

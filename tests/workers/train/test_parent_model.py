@@ -20,7 +20,6 @@ from workers.train.limits import TrainingStopped
 from workers.train.parent_model import Parent
 from workers.train.pipeline import train
 
-
 _STILL = 1e-12  # a learning rate at which nothing moves
 
 
