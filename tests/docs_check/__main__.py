@@ -24,14 +24,19 @@ def main() -> None:
     django.setup()
     from tests.core.homes import open_home
     from tests.docs_check.marked_blocks import counts, marked_blocks
+    from tests.docs_check.pages import FIRST, PROJECTS
     from tests.docs_check.runs import checked, in_order, is_demo
 
     every = list(marked_blocks())
+    pages = set(chosen.pages or (block.snippet.page for block in every))
+    # The sample project, and for pages about the project `support` what makes it.
+    prepared = {page for page in FIRST if pages - PROJECTS.keys()} - pages
     wanted = [
         block
         for block in in_order([block for block in every if block.runs])
-        if not (chosen.quick and block.is_long and not is_demo(block))
-        and (not chosen.pages or block.snippet.page in (*chosen.pages, "README.md", "docs/tutorial.md"))
+        if is_demo(block)
+        or (block.snippet.page in pages and not (chosen.quick and block.is_long))
+        or (block.snippet.page in prepared and not block.is_long)
     ]
     failed = 0
     if not chosen.list:
