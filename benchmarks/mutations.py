@@ -77,20 +77,21 @@ def wild_files() -> dict[str, list[bytes]]:
 
 def measure(mutations: int, only: list[str] | None, start: int = 0) -> dict[str, Any]:
     from apps.accounts.models import Project
-    from tests.trajectories.mutations import mutated, read_or_refused, stored_whole
+    from tests.trajectories.mutations import TEXTS, mutated, mutated_text, read_or_refused, stored_whole
 
     project = Project.objects.create(slug="mutations", name="Mutations")
     out: dict[str, Any] = {}
-    for name, raw in files().items():
+    for name, raw in (files() | {name: [text] for name, text in TEXTS.items()}).items():
         if only and name not in only:
             continue
         dice = random.Random(f"{name} {start}" if start else name)
         row = {"files": len(raw), "mutations": mutations, "read": 0, "refused": 0, "failed": 0}
         waiting: list[Any] = []
         for number in range(mutations):
-            data = mutated(raw[number % len(raw)], dice)
+            change = mutated_text if name in TEXTS else mutated
+            data = change(raw[number % len(raw)], dice)
             try:
-                good, bad = read_or_refused(data, name)
+                good, bad = read_or_refused(data, None if name in TEXTS else name)
                 waiting += good
                 if len(waiting) >= AT_ONCE or number == mutations - 1:
                     stored_whole(project, waiting)

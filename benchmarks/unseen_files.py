@@ -135,7 +135,9 @@ def _is_taken_apart(text: str, squeezed: str) -> bool:
     """Whether all words of a text are there, which became several parts: of a dialogue, a call, or JSON in a text."""
     from apps.trajectories.formats.general.transcript_text import END_MARKS
 
-    if text[:1] in "[{" and (documents := _documents(text)) is not None:  # encoded twice: its own texts are looked for
+    if (
+        text[:1] in "[{" and (documents := _documents(text)) is not None
+    ):  # encoded twice: its own texts are looked for
         return all(
             _squeezed(each) in squeezed or _is_taken_apart(each, squeezed)
             for each in _strings(documents)

@@ -92,6 +92,34 @@ DOCUMENTS: dict[str, Any] = {
     **OF_FRAMEWORKS,
 }
 
+# Files that are no JSON, by what they are.
+TEXTS: dict[str, bytes] = {
+    "a transcript": (
+        b"User: How cold is it in Oslo?\nIt matters.\n\nAssistant: Minus three.\n\n"
+        b"User: And in Ulm?\n\nAssistant: Two degrees.\n"
+    ),
+    "a transcript in Markdown": (
+        b"**User:** How cold?\n\n**Assistant:** Minus three.\n\n**User:** Sure?\n\n**Assistant:** Yes.\n"
+    ),
+    "a run of ReAct": (
+        b"Question: Where was the order sent?\nThought: I should look.\nAction: look[7]\nObservation: in Ulm\n"
+        b"Thought: I know it now.\nAction: finish[Ulm]\nObservation: Episode finished, reward = 1\n"
+    ),
+    "a YAML file": (
+        b"task: t\nmessages:\n- role: user\n  content: Where is it?\n- role: assistant\n  content: I look.\n"
+        b"  tool_calls:\n  - id: c1\n    type: function\n    function: {name: look, arguments: '{}'}\n"
+        b"- role: tool\n  tool_call_id: c1\n  content: |\n    in Ulm\n- role: assistant\n  content: In Ulm.\n"
+    ),
+    "a cassette": (
+        b'interactions:\n- request:\n    body: \'{"model": "m", "prompt": "Why?"}\'\n    uri: https://example.org\n'
+        b'  response:\n    body:\n      string: \'{"generation": "Because.", "stop_reason": "stop"}\'\nversion: 1\n'
+    ),
+    "a history of Aider": (
+        b"> Applied edit to a.py\n\n#### /exit\n\n# aider chat started at 2025-01-02 10:00:00\n\n"
+        b"> Aider v0.80.0\n\n#### Rename it\n\nDone as you asked.\n\n> Commit abc rename\n"
+    ),
+}
+
 
 def broken(value: Any, dice: random.Random) -> Any:
     """With one thing in it replaced."""
@@ -116,6 +144,29 @@ def mutated(raw: bytes, dice: random.Random) -> bytes:
             place = dice.randrange(len(lines))
             lines[place] = json.dumps(broken(json.loads(lines[place]), dice)).encode()
         return b"\n".join(lines)
+    return _edited(raw, dice)
+
+
+def mutated_text(raw: bytes, dice: random.Random) -> bytes:
+    """Lines left out, doubled, moved or put behind one another, or bytes as of JSON."""
+    if dice.random() < 0.5:
+        return _edited(raw, dice)
+    lines = raw.splitlines(keepends=True)
+    for _ in range(dice.randint(1, 3)):
+        place, other = dice.randrange(len(lines)), dice.randrange(len(lines))
+        kind = dice.randrange(4)
+        if kind == 0 and len(lines) > 1:
+            del lines[place]
+        elif kind == 1:
+            lines.insert(other, lines[place])
+        elif kind == 2:
+            lines[place], lines[other] = lines[other], lines[place]
+        else:
+            lines[place] = lines[place].rstrip(b"\n")
+    return b"".join(lines)
+
+
+def _edited(raw: bytes, dice: random.Random) -> bytes:
     out, place = bytearray(raw), dice.randrange(len(raw))
     length = dice.randint(1, 40)
     kind = dice.randrange(5)
@@ -144,9 +195,9 @@ class KeepingReader(ImportReader):
         return self.trajectory, uses
 
 
-def read_or_refused(raw: bytes, name: str) -> tuple[list[PreparedTrajectory], list[InvalidRecord]]:
-    """Anything else that comes of it is a mistake of ours, and raised."""
-    reader, good, bad = KeepingReader(formats.FORMATS[name]), [], []
+def read_or_refused(raw: bytes, name: str | None) -> tuple[list[PreparedTrajectory], list[InvalidRecord]]:
+    """Anything else that comes of it is a mistake of ours, and raised. name: of a format; None to detect it."""
+    reader, good, bad = KeepingReader(None if name is None else formats.FORMATS[name]), [], []
     records = [part for record in read_import_records(io.BytesIO(raw)) for part in reader.parts(record)]
     for part in [*records, *reader.rest()]:
         try:

@@ -6,7 +6,14 @@ import random
 import pytest
 
 from apps.accounts.models import Project
-from tests.trajectories.mutations import DOCUMENTS, mutated, read_or_refused, stored_whole
+from tests.trajectories.mutations import (
+    DOCUMENTS,
+    TEXTS,
+    mutated,
+    mutated_text,
+    read_or_refused,
+    stored_whole,
+)
 
 # Of 300 mutations the first hundred, and of the others those that reach a line of the readers which no earlier one
 # reached. All of them are a long test; benchmarks.mutations makes 20,000.
@@ -68,6 +75,18 @@ def test_further_mutations_are_of_formats_that_are_there() -> None:
     assert FURTHER.keys() <= DOCUMENTS.keys()
 
 
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_is_read_or_refused(name: str, project: Project) -> None:
+    dice, ends, prepared = random.Random(name), {"read": 0, "refused": 0}, []
+    for _ in range(MUTATIONS):
+        good, bad = read_or_refused(mutated_text(TEXTS[name], dice), None)
+        ends["read"] += len(good)
+        ends["refused"] += len(bad)
+        prepared += good
+    assert min(ends.values()) > 10
+    stored_whole(project, prepared)
+
+
 def refusal(name: str, document: object) -> str:
     """Why a document is no trajectory; what else comes of it is raised."""
     _, [error] = read_or_refused(json.dumps(document).encode(), name)
@@ -86,6 +105,14 @@ class TestFound:
         message = {"role": "assistant", "tool_calls": [None]}
         log = {"request_body": {"messages": []}, "response_body": {"choices": [{"message": message}]}}
         assert "expected a JSON object" in refusal("proxy-logs", log | {"request_id": "r"})
+
+    def test_a_character_that_no_field_may_have_in_a_version(self) -> None:
+        events = [
+            {"type": "session.start", "data": {"copilotVersion": "1.\u0000"}, "id": "1", "timestamp": "t"},
+            {"type": "assistant.message", "data": {"content": "Hi"}, "id": "2", "timestamp": "t"},
+        ]
+        [found], _ = read_or_refused("\n".join(map(json.dumps, events)).encode(), "copilot-cli")
+        assert found.steps
 
     def test_a_row_without_its_request(self) -> None:
         assert "expected" in refusal("nemo-gym", {"response": {"output": []}})

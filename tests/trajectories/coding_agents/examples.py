@@ -446,7 +446,7 @@ EXAMPLES: dict[str, Any] = {
 LEAST_READ = {
     "claude-code": 0.26,
     "codex": 0.12,
-    "copilot-cli": 0.2,
+    "copilot-cli": 0.1,
     "codex-exec": 0.3,
     "openhands": 0.25,
     "openhands-output": 0.22,

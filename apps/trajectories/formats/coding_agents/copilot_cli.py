@@ -12,7 +12,7 @@ from apps.trajectories.formats.event_log import event_log, same_file
 from apps.trajectories.formats.placed import object_at, objects, storable, text_at
 from apps.trajectories.formats.stated import run_facts
 from workers.errors import InvalidRecord
-from workers.schema import Trajectory, from_messages
+from workers.schema import Trajectory, clean, from_messages
 from workers.schema.decode import require_list
 from workers.schema.message_parts import result_content
 from workers.schema.messages import build_trajectory
@@ -62,7 +62,7 @@ def sniff(document: Any) -> bool:
 
 @storable
 def read(document: Any) -> Trajectory:
-    events = objects(require_list(document))
+    events = objects(clean(require_list(document))[0])
     agents = {
         text_at(data, "toolCallId"): text_at(data, "agentDisplayName", "agentName")
         for event in events
