@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from workers import schema
+from workers.schema.part_text import parts_text
 from workers.schema.patterns import SPACE
 from workers.schema.patterns import quote as escaped
-from workers.text.segments import parts_text
 
 _MOST_ARGUMENTS = 40  # of a call
 _DEEPEST = 3

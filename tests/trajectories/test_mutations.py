@@ -78,7 +78,7 @@ def test_further_mutations_are_of_formats_that_are_there() -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_is_read_or_refused(name: str, project: Project) -> None:
     dice, ends, prepared = random.Random(name), {"read": 0, "refused": 0}, []
-    for _ in range(MUTATIONS):
+    for _ in range(FIRST):
         good, bad = read_or_refused(mutated_text(TEXTS[name], dice), None)
         ends["read"] += len(good)
         ends["refused"] += len(bad)

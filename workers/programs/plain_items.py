@@ -4,7 +4,7 @@ from typing import Any
 
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import Features, Part, ScoreInput, Step, Task, Text, Trajectory, parse_json
-from workers.text.segments import parts_text
+from workers.schema.part_text import parts_text
 
 
 def plain_item(item: ScoreInput) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from jinja2 import TemplateError
 
 from workers.errors import RewardError
 from workers.schema import Step, ToolCall
+from workers.schema.part_text import parts_text
 from workers.schema.patterns import TextPattern, quote
 from workers.schema.tool_results import call_places
-from workers.text.segments import parts_text
 
 Message = dict[str, Any]
 Show = Callable[[list[Message]], str]

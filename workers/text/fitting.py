@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from workers.schema import Part, Step, ToolCall
-from workers.text.segments import GAP_TEXT, parts_text
+from workers.schema.part_text import parts_text
+from workers.text.segments import GAP_TEXT
 
 GAP = Step(source="user", message=(Part(text=GAP_TEXT),))
 _BESIDE = 8  # tokens around a message, roughly: too few only costs another try

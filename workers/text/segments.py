@@ -3,11 +3,11 @@
 Only the steps are read. The task's instruction, outcome, rewards, metadata and the agent's name never reach a model.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from workers.schema import Part, Step
+from workers.schema import Step
+from workers.schema.part_text import parts_text
 
 SegmentSource = Literal["system", "user", "agent", "environment", "reasoning", "gap"]
 SOURCES: tuple[SegmentSource, ...] = get_args(SegmentSource)
@@ -34,9 +34,3 @@ def segments(step: Step) -> tuple[Segment, ...]:
     seen = [parts_text(result.content) for result in step.observation]
     out += [Segment(text, "environment") for text in seen if text]
     return tuple(out)
-
-
-def parts_text(parts: Iterable[Part]) -> str:
-    """Text as it is; anything else as a marker, since an encoder of text cannot see it."""
-    shown = (part.text or "" if part.type == "text" else f"[{part.type}]" for part in parts)
-    return "\n".join(text for text in shown if text)

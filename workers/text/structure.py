@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.schema import Step, Trajectory
+from workers.schema.part_text import parts_text
 from workers.text.overlap import COUNTED, MessageWords, Overlap, share
 from workers.text.overlap import NAMES as _OVERLAP
 from workers.text.phrases import FAILURES, NO_FAILURE, PHRASES, SYMBOLS, PhraseCounter, count_matches
-from workers.text.segments import parts_text
 
 MAX_CHARACTERS = 2**20  # read of each message, reasoning, call and observation
 NAMES: tuple[str, ...] = (

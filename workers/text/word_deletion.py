@@ -11,8 +11,8 @@ from collections.abc import Callable
 from msgspec import structs
 
 from workers.schema import Part, Step, Text, Trajectory
+from workers.schema.part_text import parts_text
 from workers.text.rendered import Content
-from workers.text.segments import parts_text
 from workers.text.speakers import with_names
 
 LONGEST_WORD = 64  # characters

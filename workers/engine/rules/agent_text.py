@@ -2,7 +2,7 @@
 
 from workers.errors import RewardError
 from workers.schema import Features, Part, ScoreInput, Step, Text, ToolCall, Trajectory
-from workers.text.segments import parts_text
+from workers.schema.part_text import parts_text
 
 
 def agent_steps(item: ScoreInput) -> tuple[Step, ...]:

@@ -12,9 +12,9 @@ from workers.errors import InvalidRecord, RewardError
 from workers.schema import ScoreInput, Step, Trajectory, parse_json
 from workers.schema.key_nodes import KeyNode, KeyNodes, read_key_nodes
 from workers.schema.model_score import ModelScore
+from workers.schema.part_text import parts_text
 from workers.schema.patterns import TextPattern, compiled
 from workers.schema.reference_parts import KeyNodeShare
-from workers.text.segments import parts_text
 
 _ADDRESS = TextPattern(r"^(?:[a-z][a-z0-9+.-]*://|www\.)\S+$")
 _ADDRESS_KEYS = ("url", "page_url", "current_url")

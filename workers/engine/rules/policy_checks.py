@@ -11,10 +11,10 @@ from workers.engine.rules.agent_text import agent_steps, message_of
 from workers.engine.rules.tools import ParsedCall, message_without_calls, tool_calls
 from workers.schema import ScoreInput, Step, Trajectory
 from workers.schema.model_score import ModelScore
+from workers.schema.part_text import parts_text
 from workers.schema.patterns import compiled
 from workers.schema.policy_checks import NO, PolicyCheck, PreviousCall, ValueTest, names_tool
 from workers.schema.policy_part import PolicyChecks
-from workers.text.segments import parts_text
 
 _MISSING = object()
 
