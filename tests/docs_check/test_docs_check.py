@@ -4,9 +4,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs_check.marked_blocks import REASONS, counts, marked_blocks
+from tests.docs_check.marked_blocks import REASONS, MarkedBlock, counts, marked_blocks
 from tests.docs_check.pages import PROJECTS, WORDS
-from tests.snippets import ROOT, documents
+from tests.snippets import ROOT, Snippet, documents
+
+# They fail: by a command's status, by an answer that is a problem, by an exception, and by the interpreter's end.
+PLANTED = [
+    MarkedBlock(Snippet("docs/rewards.md", 1, "sh", "m deploy sample/nothing sample"), False),
+    MarkedBlock(
+        Snippet(
+            "docs/rewards.md",
+            2,
+            "sh",
+            'curl -s $URL/api/v1/projects/sample/nothing -H "Authorization: Bearer $KEY"',
+        ),
+        False,
+    ),
+    MarkedBlock(Snippet("docs/rewards.md", 3, "python", "nothing"), True),
+    MarkedBlock(Snippet("docs/rewards.md", 4, "python", "import os; os._exit(0)"), True),
+]
+NAMED = ["nothing", "404", "NameError", "the interpreter ended"]
 
 
 @pytest.mark.slow
@@ -22,7 +39,9 @@ def test_blocks_of_the_documentation_run(tmp_path: Path) -> None:
         for block in wanted:
             if error := installation.run(block).error:
                 failures[str(block.snippet)] = error
+        planted = [installation.run(block).error for block in PLANTED]
     assert failures == {}
+    assert [name for name, error in zip(NAMED, planted, strict=True) if name not in error] == []
 
 
 def test_marks_and_pages_are_known() -> None:
