@@ -68,7 +68,7 @@ def read(document: Any) -> Trajectory:
         for event in events
         if event.get("type") == "subagent.started" and (data := object_at(event, "data"))
     }
-    reader = _SessionReader(agents)
+    reader = _CopilotMessages(agents)
     for event in events:
         reader.add(event)
     if not reader.messages:
@@ -86,7 +86,7 @@ def read(document: Any) -> Trajectory:
     )
 
 
-class _SessionReader:
+class _CopilotMessages:
     """agents: names of sub-agents, by the call that started each."""
 
     def __init__(self, agents: dict[str, str]) -> None:
