@@ -56,7 +56,7 @@ def list_neighbors(project: Project, trajectory: Trajectory, query: str) -> List
 
 def _ordered(rows: QuerySet[Trajectory], sort: str) -> QuerySet[Trajectory]:
     """By a column of the table, as the table does it."""
-    columns = {column.name: column.sort for column in TrajectoryTable.columns if column.is_sortable}
+    columns = {column.name: column.sort for column in TrajectoryTable.base_columns if column.is_sortable}
     if sort.removeprefix("-") not in columns:
         sort = TrajectoryTable.default_sort
     order = RowOrder(columns[sort.removeprefix("-")], sort.startswith("-"))
