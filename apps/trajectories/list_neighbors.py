@@ -7,6 +7,7 @@ from django.http import QueryDict
 
 from apps.accounts.models import Project
 from apps.core.tables.row_pages import RowOrder
+from apps.trajectories.explorer_columns import explorer_columns
 from apps.trajectories.filter_queries import filter_trajectories
 from apps.trajectories.filters import FilterError, known_conditions, parse_filter
 from apps.trajectories.models import Trajectory
@@ -41,7 +42,7 @@ def list_neighbors(project: Project, trajectory: Trajectory, query: str) -> List
     sort = data.get("sort") or TrajectoryTable.default_sort
     if count > _MAX_COUNTED and sort == TrajectoryTable.default_sort:
         return ListNeighbors(query, *_next_in_time(rows, trajectory))
-    keys = list(_ordered(rows, sort).values_list("pk", flat=True)[:_MAX_ORDERED])
+    keys = list(_ordered(project, rows, sort).values_list("pk", flat=True)[:_MAX_ORDERED])
     if trajectory.pk not in keys:
         return ListNeighbors(query)
     place = keys.index(trajectory.pk)
@@ -54,9 +55,10 @@ def list_neighbors(project: Project, trajectory: Trajectory, query: str) -> List
     )
 
 
-def _ordered(rows: QuerySet[Trajectory], sort: str) -> QuerySet[Trajectory]:
+def _ordered(project: Project, rows: QuerySet[Trajectory], sort: str) -> QuerySet[Trajectory]:
     """By a column of the table, as the table does it."""
-    columns = {column.name: column.sort for column in TrajectoryTable.base_columns if column.is_sortable}
+    known = (*TrajectoryTable.base_columns, *explorer_columns(project))
+    columns = {column.name: column.sort for column in known if column.is_sortable}
     if sort.removeprefix("-") not in columns:
         sort = TrajectoryTable.default_sort
     order = RowOrder(columns[sort.removeprefix("-")], sort.startswith("-"))

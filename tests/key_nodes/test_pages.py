@@ -10,6 +10,7 @@ from apps.accounts.models import Project, Role
 from apps.key_nodes import services
 from apps.key_nodes.models import TaskKeyNodes
 from apps.key_nodes.step_marks import key_node_marks
+from apps.trajectories.list_neighbors import list_neighbors
 from apps.trajectories.models import Task, Trajectory
 from tests.factories import make_outsider, member_client, signed_in
 from tests.key_nodes.conftest import FIND, NODES, REFUND
@@ -90,6 +91,9 @@ def test_the_explorer_has_the_completion(client: Client, task: Task) -> None:
     lines = b"".join(client.get(f"{page}?sort=-key_nodes&csv=1").streaming_content).decode().splitlines()  # type: ignore[attr-defined]
     column = lines[0].split(",").index("Key nodes")
     assert [line.split(",")[column] for line in lines[1:]] == ["1.0", str(1 / 3), "0.0"]
+    ordered = list(Trajectory.objects.order_by("-key_node_completion__share"))
+    neighbors = list_neighbors(task.project, ordered[1], "sort=-key_nodes")
+    assert (neighbors.previous, neighbors.following) == (ordered[0].pk, ordered[2].pk)
 
 
 def test_nodes_of_a_task_are_edited_moved_and_deleted(client: Client, task: Task) -> None:
