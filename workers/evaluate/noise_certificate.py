@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from workers.models import LoadedModel
+from workers.models.backbones.features import FeatureNetwork
+from workers.models.backbones.number_sets import SetNetwork
 from workers.schema import PreferenceRecord
 from workers.text import Numbers
 from workers.text.number_sets import SetNumbers
@@ -61,7 +63,7 @@ def certified_order(
 
 
 def reads_numbers(model: Any) -> TypeGuard[LoadedModel]:
-    return isinstance(model, LoadedModel) and hasattr(model.model.backbone, "deviations")
+    return isinstance(model, LoadedModel) and isinstance(model.model.backbone, FeatureNetwork | SetNetwork)
 
 
 def noisy_rewards(

@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy import stats
 
+from tests.workers.models.linear_models import agent, asked, linear_model
 from workers.evaluate.noise_certificate import (
     certified_order,
     noisy_rewards,
@@ -115,7 +116,14 @@ def test_the_report_has_the_share_by_radius() -> None:
     assert reversed_shares is not None
     assert {row["accuracy"] for row in reversed_shares["radii"]} == {0.0}
     assert certified_order(model, []) is None
-    assert not reads_numbers(object())
+
+
+def test_models_of_text_are_left_out() -> None:
+    talk = asked(agent("It comes today."))
+    model = linear_model([talk])
+    record = PreferenceRecord(a=talk, b=talk, choice="a", annotator="x")
+    assert not reads_numbers(model)
+    assert certified_order(model, [record]) is None
 
 
 def replace_choice(record: PreferenceRecord, choice: Any) -> PreferenceRecord:
