@@ -36,7 +36,9 @@ def all_text(value: Any) -> str:
 @pytest.mark.parametrize("format", sorted(set(EXPORTS) - {"jsonl"}))
 def test_no_row_has_empty_fields_or_equal_sides(traps: DatasetVersion, format: str) -> None:
     rows, left_out = exported(traps, format)
-    assert rows and left_out
+    assert left_out
+    # No agent tries a task twice here; tests/datasets/test_failed_step_exports.py has reflections between attempts.
+    assert bool(rows) == (format != "trl-reflections")
     for row in rows:
         for suffix in ("", "_messages"):
             assert row.get(f"chosen{suffix}", 1) != row.get(f"rejected{suffix}", 2)
