@@ -75,7 +75,7 @@ def find_runner() -> Runner:
 
 
 def data_folder(home: Path, runner: Runner) -> Path:
-    """The parent of a new database of `home`: in it where the user gets there, else beside the staged binaries.
+    """The parent of a new database of `home`: in it where the user gets there, else next to the staged binaries.
 
     Another user that is to run it may pass through the home, and look at nothing in it.
     """

@@ -45,11 +45,11 @@ def read(document: Any) -> Trajectory:
     reasoning = trace if isinstance(trace, str) else None
     known = _KNOWN if reasoning or not trace else tuple(key for key in _KNOWN if key != "reasoning_trace")
     question = next((document[key] for key in _ASKED if isinstance(document.get(key), str)), "")
-    calls, said = _calls(document.get(_CALLS)), _said(document.get(_HISTORY), answer)
-    known = (*known, *([_CALLS] if calls else []), *([_HISTORY] if said else []))
+    calls, history = _calls(document.get(_CALLS)), _history_steps(document.get(_HISTORY), answer)
+    known = (*known, *([_CALLS] if calls else []), *([_HISTORY] if history else []))
     step = Step(source="agent", message=(Part(text=answer),) if answer else (), reasoning=reasoning or None)
     return build_trajectory(
-        (*goal_step(question), *calls, *(said or (step,))),
+        (*goal_step(question), *calls, *(history or (step,))),
         Task(
             id=read_id(document.get("task_id"), pointer="/task_id") or "",
             instruction=question,
@@ -62,7 +62,7 @@ def read(document: Any) -> Trajectory:
     )
 
 
-def _said(value: Any, answer: str | None) -> tuple[Step, ...]:
+def _history_steps(value: Any, answer: str | None) -> tuple[Step, ...]:
     """The answers as the agent wrote them, where they hold the one that was submitted; none of anything else."""
     turns = value if isinstance(value, list) else []
     if not turns or not all(

@@ -41,8 +41,10 @@ def answer_path(response: Any) -> tuple[str | int, ...] | None:
         return None if found is None else (0, *found)
     if not isinstance(response, dict):
         return None
-    for path, beside in _ANSWERS:
-        if isinstance(_at(response, path), str) and (not beside or any(name in response for name in beside)):
+    for path, companions in _ANSWERS:
+        if isinstance(_at(response, path), str) and (
+            not companions or any(name in response for name in companions)
+        ):
             return path
     is_joined = isinstance(response.get("output"), list) and "urls" in response  # Replicate
     return ("output",) if is_joined and all(isinstance(piece, str) for piece in response["output"]) else None

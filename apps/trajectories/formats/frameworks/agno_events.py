@@ -65,7 +65,7 @@ class _AgnoRun:
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
         self._turn: dict[str, Any] | None = None
-        self._said = ""
+        self._written = ""
 
     def turn(self) -> dict[str, Any]:
         if self._turn is None:
@@ -77,7 +77,7 @@ class _AgnoRun:
         if (content := event.get("content")) not in (None, ""):
             turn = self.turn()
             turn["content"] = (turn["content"] or "") + _text(content)
-            self._said += _text(content)
+            self._written += _text(content)
         if thought := text_at(event, "reasoning_content"):
             turn = self.turn()
             turn["reasoning_content"] = turn.get("reasoning_content", "") + thought
@@ -114,7 +114,7 @@ class _AgnoRun:
 
     def complete(self, event: dict[str, Any]) -> None:
         content = event.get("content")
-        if content not in (None, "") and _text(content).strip() not in self._said:
+        if content not in (None, "") and _text(content).strip() not in self._written:
             self._turn = None
             self.say(event)
 

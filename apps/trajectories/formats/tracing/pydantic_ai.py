@@ -33,8 +33,8 @@ def content(name: str, given: dict[str, Any]) -> SpanContent | None:
 def event_messages(events: Any) -> list[Message]:
     """Messages of events that name themselves; those of one message with an index are one."""
     by_place: dict[Any, Message] = {}
-    said = [message for event in events for message in _said(event)]
-    for number, (event, message) in enumerate(said):
+    messages = [message for event in events for message in _event_messages(event)]
+    for number, (event, message) in enumerate(messages):
         place = (event.get("gen_ai.message.index"), message["role"])
         if place[0] is None or message["role"] == "tool":
             place = (f"event {number}", message["role"])
@@ -43,7 +43,7 @@ def event_messages(events: Any) -> list[Message]:
     return list(by_place.values())
 
 
-def _said(event: dict[str, Any]) -> list[tuple[dict[str, Any], Message]]:
+def _event_messages(event: dict[str, Any]) -> list[tuple[dict[str, Any], Message]]:
     kind = str(event.get("event.name", "")).removeprefix(_PREFIX).removesuffix(".message")
     body = event["message"] if isinstance(event.get("message"), dict) else event
     messages = otel_messages.event_messages("assistant" if kind == "choice" else kind, body)
