@@ -1,12 +1,14 @@
 """A tuned regression on what steps of numbers are on average: what a model of numbers is to beat."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.errors import RewardError
 from workers.evaluate.learned_baselines import BaselineScores
 from workers.models import LoadedModel, ModelScore
 from workers.schema import (
@@ -49,18 +51,24 @@ def number_scores(
     moments it reads (means over the steps of all agents, of their sizes, of their squares) and its penalty are those of
     the lowest loss over folds of tasks. Empty where there are less than five tasks, or only one kind of answer.
     """
-    examples = _examples(training, model.compared_by)
+    rows = _rows(model, [*training, *reported])
+    examples = [
+        example
+        for example in _examples(training, model.compared_by)
+        if all(name in rows for name in example.sides)
+    ]
     tasks = sorted({example.task for example in examples})
     if len(tasks) < _FOLDS or not (
         len(examples[0].sides) == 2 or len({example.target for example in examples}) > 1
     ):
         return BaselineScores()
-    sides = {
-        side.content_hash: side for record in [*training, *reported] for side in record_trajectories(record)
-    }
-    rows = {name: _moments(model, model.render(side)) for name, side in sides.items()}
     fold_of = {task: place % _FOLDS for place, task in enumerate(tasks)}
-    known = {side.content_hash: side.task.id for record in training for side in record_trajectories(record)}
+    known = {
+        side.content_hash: side.task.id
+        for record in training
+        for side in record_trajectories(record)
+        if side.content_hash in rows
+    }
     best: tuple[float, Mapping[str, Floats], float] | None = None
     for count in range(1, _MOMENTS + 1):
         parts = {name: np.concatenate(moments[:count]) for name, moments in rows.items()}
@@ -76,8 +84,21 @@ def number_scores(
     for fold in range(_FOLDS):
         fit = _Fit([example for example in examples if fold_of[example.task] != fold], chosen, penalty)
         within |= {name: fit.score(name) for name, task in known.items() if fold_of.get(task, 0) == fold}
-    held_out = {side.content_hash for record in reported for side in record_trajectories(record)}
+    held_out = {
+        side.content_hash for record in reported for side in record_trajectories(record)
+    } & rows.keys()
     return BaselineScores({name: whole.score(name) for name in held_out}, within, fold_of)
+
+
+def _rows(model: LoadedModel, records: Iterable[FeedbackRecord]) -> dict[str, list[Floats]]:
+    """The moments of each trajectory that the model can read, by content hash."""
+    found: dict[str, list[Floats]] = {}
+    for record in records:
+        for side in record_trajectories(record):
+            if side.content_hash not in found:
+                with suppress(RewardError):  # of another kind, such as text
+                    found[side.content_hash] = _moments(model, model.render(side))
+    return found
 
 
 def _examples(records: Iterable[FeedbackRecord], compared_by: set[str | None]) -> list[_Example]:

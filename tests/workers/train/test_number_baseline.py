@@ -11,6 +11,7 @@ from workers.models.build import renderer_of
 from workers.schema import (
     FeedbackRecord,
     OutcomeRecord,
+    Part,
     PreferenceRecord,
     RatingRecord,
     Step,
@@ -91,3 +92,12 @@ def test_too_few_tasks_or_one_answer_alone_give_none() -> None:
     assert not number_scores(model_of(records), records[:3], records[40:]).held_out
     failures = [record for record in records if isinstance(record, OutcomeRecord) and not record.success]
     assert not number_scores(model_of(records), failures, records[40:]).held_out
+
+
+def test_trajectories_that_the_model_cannot_read_are_left_out() -> None:
+    records = list(outcomes())
+    text = Trajectory(steps=(Step(source="agent", message=(Part(text="Done."),)),), task=Task(id="text"))
+    unread = OutcomeRecord(trajectory=text, success=True)
+    found = number_scores(model_of(records), [*records[:40], unread], [*records[40:], unread])
+    assert len(found.held_out) == 20
+    assert text.content_hash not in {*found.training, *found.held_out}
