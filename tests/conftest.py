@@ -118,6 +118,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = _chosen(config)
     for item in items:
         item.add_marker(groups.group_of(item))
+        if groups.is_run_twice(item):
+            item.add_marker(pytest.mark.flaky(reruns=1))
     if chosen:
         left_out = [item for item in items if groups.group_of(item) not in chosen]
         config.hook.pytest_deselected(items=left_out)

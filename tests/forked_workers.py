@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, NoReturn
 
 import pytest
+import pytest_rerunfailures
 from _pytest.capture import FDCapture
 
 from apps.core.processes.parent_death import die_with
@@ -128,6 +129,7 @@ class Controller:
             hook.pytest_runtest_logreport(report=report)
         elif kind == "finish":
             hook.pytest_runtest_logfinish(**content)
+        elif kind == "done":
             worker.given.popleft()
             self._give(worker)
         else:
@@ -177,6 +179,8 @@ def _be_worker(
         config.workerinput = {
             "workerid": f"gw{number}"
         }  # which pytest-django and pytest's own plugins look at
+        # Else it keeps first failures to itself in what looks like a worker of an old pytest-xdist.
+        pytest_rerunfailures.works_with_current_xdist = lambda: True
         config.pluginmanager.unregister(name="terminalreporter")
         config.pluginmanager.register(_Reporter(config, connection))
         _capture_apart(config)
@@ -214,4 +218,5 @@ def _run_tests(session: pytest.Session, connection: Connection) -> None:
         item = session.items[position]
         later = None if following is None else session.items[following]
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=later)
+        connection.send(("done", None))
         position = following

@@ -99,6 +99,17 @@ def parse_groups(text: str) -> set[str]:
     return chosen
 
 
+# What such tests ask for talks to another process or thread, whose time is not theirs.
+OTHER_PROCESSES = {"live_server", "transactional_db"}
+TIMED = {"browser", "slow", "long"}
+
+
+def is_run_twice(item: pytest.Item) -> bool:
+    """Whether a failure counts only when the test fails a second time; the first is printed all the same."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return group_of(item) in TIMED or bool(OTHER_PROCESSES & fixtures)
+
+
 # Files whose slow tests import TRL's trainers, which takes five seconds: one process does it for all.
 WITH_TRAINERS = ("client/test_trl.py", "rewards/wire/test_trl_tools.py")
 

@@ -40,6 +40,14 @@ def test_fails():
 def test_dies():
     os._exit(7)
 
+@pytest.mark.flaky(reruns=1)
+def test_passes_the_second_time(request):
+    assert request.node.execution_count == 2
+
+@pytest.mark.flaky(reruns=1)
+def test_fails_both_times():
+    assert 3 == 4
+
 @pytest.mark.skip(reason="to see a skipped test reported")
 def test_is_skipped():
     pass
@@ -62,11 +70,12 @@ def run(folder: Path, *options: str) -> str:
 
 
 def test_outcomes_and_output_are_those_of_one_process(tmp_path: Path) -> None:
-    said = run(tmp_path, "-rs")
-    assert re.search(r"4 failed, 14 passed, 2 skipped in", said)
+    said = run(tmp_path, "-rsR", "--rerun-show-tracebacks")
+    assert re.search(r"6 failed, 16 passed, 2 skipped, 4 rerun in", said)
     assert said.count("printed before it failed\nwritten before it failed") == 2
     assert len(re.findall(r"Worker [01] ended in this test, with status 7\.", said)) == 2
     assert "to see a skipped test reported" in said
+    assert "RERUN test_one.py::test_passes_the_second_time\n" in said and "assert 1 == 2" in said
 
 
 def test_it_stops_where_it_was_asked_to(tmp_path: Path) -> None:

@@ -34,6 +34,12 @@ def test_marks_come_before_folders() -> None:
     assert groups.groups_in(groups.TESTS / "core/test_private.py") == {"web", "long"}
 
 
+def test_what_waits_for_other_processes_has_a_second_run(request: pytest.FixtureRequest) -> None:
+    marks = {item.path.name: item.get_closest_marker("flaky") for item in request.session.items}
+    assert marks[Path(__file__).name] is None
+    assert groups.TIMED.issubset(groups.GROUPS)
+
+
 @pytest.mark.slow
 def test_what_starts_at_once_imports_no_torch() -> None:
     done = collected("--group", "unit,web")

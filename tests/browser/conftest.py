@@ -135,6 +135,16 @@ class Watched:
             self.wrong.append(f"{response.status} {response.request.method} {response.url}")
 
 
+def _keyboard_of_loaded(page: Page) -> Any:
+    """What a page shows is there a moment before the scripts that hear its keys."""
+    page.wait_for_load_state("load")
+    return _keyboard_of(page)
+
+
+_keyboard_of = Page.keyboard.fget  # type: ignore[attr-defined]
+Page.keyboard = property(_keyboard_of_loaded)  # type: ignore[assignment,method-assign]
+
+
 def requests_end(seconds: float = 10.0) -> None:
     """Waits until no connection but the test's own is at work: emptying the tables next to a request deadlocks.
 
