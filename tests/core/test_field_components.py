@@ -15,6 +15,7 @@ class ExampleForm(forms.Form):
         help_text="As many as you like.",
     )
     name = forms.CharField(label="Name", help_text="A short one.", required=False)
+    saved = forms.BooleanField(label="Save", help_text="For later.", required=False)
 
 
 @pytest.mark.parametrize("template", ["components/_field.html", "components/_choices.html"])
@@ -32,3 +33,10 @@ def test_a_field_has_its_label_and_help() -> None:
     html = render_to_string("components/_field.html", {"field": ExampleForm()["name"]})
     assert '<label class="form-label" for="id_name">' in html and "optional" in html
     assert 'id="id_name_helptext">A short one.' in html and "fieldset" not in html
+
+
+def test_a_single_box_stands_before_its_label_and_is_not_called_optional() -> None:
+    html = render_to_string("components/_field.html", {"field": ExampleForm({})["saved"]})
+    assert html.index('type="checkbox"') < html.index("Save</label>")
+    assert 'aria-describedby="id_saved_helptext"' in html and 'id="id_saved_helptext">For later.' in html
+    assert "optional" not in html
