@@ -20,6 +20,7 @@ from workers.errors import RewardError
 from workers.schema.decoder_estimate import DecoderShape
 from workers.schema.encoder_folder import TWO_SIDED_TYPES, EncoderDescription, read_encoder_folder
 from workers.schema.encoder_recipes import encoder_defaults
+from workers.schema.parents import DECODER_KINDS
 from workers.schema.picture_encoders import vision_summary
 from workers.schema.recipe import GENERATIVE, IMPLICIT
 
@@ -169,7 +170,7 @@ class _PretrainedName:
         if self.key in ("encoder", "image_encoder"):
             return backbone.get(self.key) == "own"
         return backbone.get("kind") in _DECODERS.get(
-            str(self.recipe.get("objective")), ("decoder", GENERATIVE)
+            str(self.recipe.get("objective")), (*DECODER_KINDS, GENERATIVE)
         )
 
     def _unknown(self) -> DomainError:

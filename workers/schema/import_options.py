@@ -18,6 +18,7 @@ TYPES = (
     "step-tag",
     "implicit-process",
     "generative-judge",
+    "goal-likeness",
 )
 OWN_TRAJECTORIES = "trajectories"  # as what rewards are calibrated on: those of the project
 _MOST_TEXT = 2000
@@ -91,6 +92,31 @@ class ImportOptions:
         default=0, metadata={"help": "tokens that a judge may write before its verdict, at most"}
     )
 
+    goal: str = field(
+        default="",
+        metadata={
+            "help": "of the type goal-likeness: a text of what is to be seen where the task is done, such as 'a cart "
+            "with its pole upright'"
+        },
+    )
+    baseline: str = field(
+        default="", metadata={"help": "of the type goal-likeness: a text of what is seen otherwise: 'a cart'"}
+    )
+    alpha: float = field(
+        default=0.0,
+        metadata={
+            "help": "of the type goal-likeness: how much only the direction from baseline to goal counts, up to 1; 0.5 "
+            "where there is a baseline"
+        },
+    )
+    pictures: str = field(
+        default="",
+        metadata={
+            "help": "of the type goal-likeness: last, a trajectory is worth its last picture, or each, the mean of "
+            "those after each agent step"
+        },
+    )
+
     @classmethod
     def parse(cls, values: Mapping[str, Any], *, pointer: str = "/options") -> "ImportOptions":
         """Raises RewardError for an unknown option, and for a value of another type."""
@@ -115,6 +141,8 @@ class ImportOptions:
             )
         if not (math.isfinite(found.beta) and 0 <= found.beta <= 1000):
             raise RewardError("beta must be above 0 and at most 1000.", pointer=f"{pointer}/beta")
+        if not (math.isfinite(found.alpha) and 0 <= found.alpha <= 1):
+            raise RewardError("alpha must be above 0 and at most 1.", pointer=f"{pointer}/alpha")
         if found.max_tokens and not 64 <= found.max_tokens <= 1_000_000:
             raise RewardError("max_tokens must be between 64 and 1,000,000.", pointer=f"{pointer}/max_tokens")
         return found

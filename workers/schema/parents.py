@@ -13,11 +13,21 @@ NOT_PARENTS = (
     "implicit-process",
 )  # kinds of models whose weights no training uses
 VISION_DECODER = "vision-decoder"
+GOAL_LIKENESS = "goal-likeness"
 DECODER_KINDS = (
     "decoder",
     "process-decoder",
     VISION_DECODER,
+    GOAL_LIKENESS,
 )  # that a recipe with the backbone 'decoder' goes on from
+# What suits a training that starts from encoders of texts and pictures: few weights, and embeddings that are kept.
+LIKENESS_RECIPE: dict[str, Any] = {
+    "lora_rank": 8,
+    "learning_rate": 1e-3,
+    "epochs": 20,
+    "weight_decay": 0.01,
+    "evaluations_per_epoch": 1,
+}
 _SHAPE = ("width", "layers", "attention_heads", "grounding", "ensemble")
 
 
@@ -46,6 +56,8 @@ def manifest_recipe(manifest: Mapping[str, Any], *, name: str) -> dict[str, Any]
     found |= {key: text.get(key) for key in ("chunk_tokens", "max_tokens", "critique_tokens", "conditioned")}
     if kind in (*DECODER_KINDS, GENERATIVE):
         found |= {"backbone": "decoder", "decoder": name}
+    if kind == GOAL_LIKENESS:
+        found |= LIKENESS_RECIPE | {"lora_rank": part.get("lora_rank") or LIKENESS_RECIPE["lora_rank"]}
     if part.get("encoder") == "own":
         found["encoder"] = name
     found["image_encoder"] = image_encoder_of(manifest, name=name) or None
@@ -62,7 +74,7 @@ def image_encoder_of(manifest: Mapping[str, Any], *, name: str) -> str:
 def sees_pictures(manifest: Mapping[str, Any]) -> bool:
     """Whether the model reads the pictures of a trajectory."""
     part = _object(manifest, "backbone")
-    return part.get("kind") == VISION_DECODER or bool(part.get("image_encoder"))
+    return part.get("kind") in (VISION_DECODER, GOAL_LIKENESS) or bool(part.get("image_encoder"))
 
 
 def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:

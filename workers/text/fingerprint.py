@@ -17,6 +17,7 @@ def template_fingerprint(renderer: Renderer) -> str:
     )  # those of earlier models stay as they are
     if renderer.conditioned:
         probes = (*probes, _CONDITIONED)
+    probes = getattr(renderer, "probes", probes)  # its own, of a renderer that reads no text
     if getattr(renderer, "splits_negations", False):
         probes = (*probes, _TURNED)
     shown = [renderer.model_input(renderer.render(probe)) for probe in probes]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from workers.models.kinds import recipe_kind
 from workers.schema import FeedbackRecord
-from workers.schema.parents import VISION_DECODER
+from workers.schema.parents import GOAL_LIKENESS, VISION_DECODER
 from workers.schema.recipe import Recipe
 from workers.schema.records import record_trajectories
 from workers.text.pictures import count_pictures
@@ -19,7 +19,7 @@ def report_pictures(
     count, at_hand = count_pictures(distinct.values())
     if not count:
         return None
-    is_read = bool(recipe.image_encoder) or recipe_kind(recipe) == VISION_DECODER
+    is_read = bool(recipe.image_encoder) or recipe_kind(recipe) in (VISION_DECODER, GOAL_LIKENESS)
     if not is_read:
         events(message=f"{count:,} pictures are not read, since `image_encoder` names nothing")
     elif at_hand < count:

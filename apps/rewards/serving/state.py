@@ -27,7 +27,7 @@ from apps.rewards.serving.shadow import ShadowScorer
 from apps.rewards.serving.usage_writer import EVERY_SECONDS, UsageWriter
 from apps.rewards.serving.verifiers import Verifiers
 from workers.engine import Batcher, Scorer
-from workers.schema.parents import DECODER_KINDS
+from workers.schema.parents import DECODER_KINDS, GOAL_LIKENESS
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -126,7 +126,7 @@ class StoredModels:
         if not isinstance(model, LoadedModel):  # a generative model keeps nothing
             return model, None
         kind = model.model.backbone.kind
-        if kind in ("step-encoder", "hybrid"):
+        if kind in ("step-encoder", "hybrid", GOAL_LIKENESS):
             return model, self._chunks.within(project)
         return model, self._sessions.within() if kind in DECODER_KINDS else None
 

@@ -26,6 +26,7 @@ KINDS = (
     "process-decoder",
     "implicit-process",
     "vision-decoder",
+    "goal-likeness",
 )
 
 

@@ -1,0 +1,71 @@
+"""Small encoders of texts and pictures with random weights, in folders as transformers writes them."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+WORDS = "a an the red blue page cart pole upright tilted with of car on hill valley done".split()
+SIDE = 32
+_VISION = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "image_size": SIDE,
+    "patch_size": 8,
+    "initializer_range": 0.4,
+    "initializer_factor": 6.0,
+}
+_TEXT = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "max_position_embeddings": 16,
+    "initializer_range": 0.4,
+    "initializer_factor": 6.0,
+}
+
+
+def word_tokenizer(words: list[str], longest: int = 16) -> PreTrainedTokenizerFast:
+    """A word is a token; the text stands between <s> and </s>."""
+    vocabulary = {word: place for place, word in enumerate(["<pad>", "<s>", "</s>", "<unk>", *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=longest,
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+    )
+
+
+def save_dual_encoder(folder: Path, kind: str = "clip", *, seed: int = 3) -> Path:
+    """kind: clip or siglip."""
+    tokenizer = word_tokenizer(WORDS)
+    text = _TEXT | {"vocab_size": len(tokenizer), "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    torch.manual_seed(seed)
+    if kind == "clip":
+        config: Any = transformers.CLIPConfig(text_config=text, vision_config=_VISION, projection_dim=24)
+        model: Any = transformers.CLIPModel(config)
+        pictures: Any = transformers.CLIPImageProcessor(
+            size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE}
+        )
+    else:
+        config = transformers.SiglipConfig(text_config=text, vision_config=_VISION)
+        model = transformers.SiglipModel(config)
+        pictures = transformers.SiglipImageProcessor(size={"height": SIDE, "width": SIDE})
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    pictures.save_pretrained(folder)
+    return folder
