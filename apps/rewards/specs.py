@@ -22,6 +22,7 @@ from workers.schema.chat_text.formats import ALIASES, FORMATS, named_format
 from workers.schema.components import (
     Component,
     CriterionPart,
+    GoalLikenessPart,
     JudgePart,
     ModelPart,
     RewardModelPart,
@@ -214,6 +215,12 @@ def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:
             raise DomainError(
                 f"{component.model} scores no criteria; train one on rubric scores, or a judge with "
                 "`principles = true`.",
+                pointer=f"/components/{index}/model",
+            )
+        if isinstance(component, GoalLikenessPart) and not models[component.model].compares_with_text:
+            raise DomainError(
+                f"{component.model} compares no pictures with a text; import an encoder of texts and pictures (CLIP, "
+                "SigLIP) with the type goal-likeness.",
                 pointer=f"/components/{index}/model",
             )
     for index, transform in enumerate(spec.transforms):

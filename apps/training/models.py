@@ -130,6 +130,11 @@ class RewardModel(models.Model):
     def sees_pictures(self) -> bool:
         return sees_pictures(self.manifest)
 
+    @property
+    def compares_with_text(self) -> bool:
+        """Whether it compares pictures with a goal that a text describes."""
+        return bool(self.manifest.get("likeness"))
+
 
 class ModelExport(Job):
     """A model in a form that others load, written by a worker into one tar file and kept for some days."""

@@ -8,7 +8,10 @@ import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-WORDS = "a an the red blue page cart pole upright tilted with of car on hill valley done".split()
+WORDS = [
+    *("a", "an", "the", "red", "blue", "page", "cart", "pole", "upright", "tilted"),
+    *("with", "of", "car", "on", "hill", "valley", "done"),
+]
 SIDE = 32
 _VISION = {
     "hidden_size": 32,

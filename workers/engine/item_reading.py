@@ -17,12 +17,13 @@ from workers.text.speakers import ALL_SOURCES
 class ItemReading:
     """reads_reference: whether a component compares with the reference answer. named_sources: the sources of steps
     whose speakers all models read; judges read those of all steps. conditioned: the conditions that a model reads.
-    sees_pictures: whether a model reads pictures."""
+    sees_pictures: whether a model reads pictures; reads_end: also after the last agent step."""
 
     reads_reference: bool
     named_sources: frozenset[Source]
     conditioned: tuple[Condition, ...]
     sees_pictures: bool = False
+    reads_end: bool = False
 
     @classmethod
     def of(cls, spec: EndpointSpec, models: Mapping[str, ServedModel], *, has_judges: bool) -> "ItemReading":
@@ -34,6 +35,7 @@ class ItemReading:
             frozenset.intersection(*read) if read else frozenset(),
             tuple(name for name in CONDITIONS if any(name in scorer.conditioned for scorer in scorers)),
             any(scorer.sees_pictures for scorer in scorers),
+            any(getattr(scorer, "reads_end", False) for scorer in scorers),
         )
 
     def prepare(self, item: ScoreInput) -> ScoreInput:
@@ -48,4 +50,5 @@ class ItemReading:
             named_sources=self.named_sources,
             conditioned=self.conditioned,
             sees_pictures=self.sees_pictures,
+            reads_end=self.reads_end,
         )

@@ -25,6 +25,7 @@ from workers.engine.judge_components import (
     readable,
     require_earners,
 )
+from workers.engine.likeness import asked_models, likeness_score, scorer_name
 from workers.engine.novelty import novelty_score
 from workers.engine.prepared import Prepared
 from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
@@ -44,6 +45,7 @@ from workers.schema import ScoreInput, Trajectory, TrajectoryId
 from workers.schema.components import (
     Component,
     CriterionPart,
+    GoalLikenessPart,
     Improvement,
     JudgePart,
     Novelty,
@@ -86,6 +88,7 @@ class Version:
         self.spec = spec
         self.policy_format = None if spec.policy_template is None else policy_format(spec.policy_template)
         self.models = models
+        self._scorers = asked_models(spec, models)
         self._batcher = batcher
         self._on_close = on_close
         self._verify = verify
@@ -184,7 +187,7 @@ class Version:
         is flagged.
         """
         requested = tuple(dict.fromkeys(criteria))
-        by_model = {name: self.spec.criteria(name) for name in self.models}
+        by_model = {name: self.spec.criteria(name) for name in self._scorers}
         if requested:
             if (name := self.criterion_model) is None:
                 raise RewardError(
@@ -192,7 +195,7 @@ class Version:
                     pointer="/criteria",
                 )
             by_model[name] = tuple(dict.fromkeys((*requested, *by_model[name])))
-        rendered: dict[str, list[RenderedInput]] = {name: [] for name in self.models}
+        rendered: dict[str, list[RenderedInput]] = {name: [] for name in self._scorers}
         rule_scores: dict[str, list[ModelScore]] = {rule.name: [] for rule in self._rules}
         judges = self._judges.required(with_critiques=with_critiques)
         inputs: list[Trajectory] = []
@@ -215,7 +218,7 @@ class Version:
                 rule_scores[rule.name] = RULES_OF_ALL[type(rule)](rule, found)
             except RewardError as error:
                 raise error.at(pointer) from None
-        cut_groups_alike(found, rendered, {name: served.model for name, served in self.models.items()})
+        cut_groups_alike(found, rendered, {name: served.model for name, served in self._scorers.items()})
         flags = [self._reading.flags(item) for item in found]
         return Prepared(
             found,
@@ -235,8 +238,8 @@ class Version:
     async def score(self, prepared: Prepared) -> list[ItemScore]:
         """Scores in order. Raises Overloaded, or RewardError with the pointer `/<index>` of the bad item."""
         futures = [
-            self._batcher_for(self.models[name]).submit(
-                self.models[name], batch, prepared.criteria.get(name, ()), prepared.caller
+            self._batcher_for(self._scorers[name]).submit(
+                self._scorers[name], batch, prepared.criteria.get(name, ()), prepared.caller
             )
             for name, batch in prepared.rendered.items()
         ]
@@ -295,7 +298,7 @@ class Version:
         content: without it, what each model can read.
         """
         is_pessimistic = any(isinstance(transform, Pessimism) for transform in self.spec.transforms)
-        for name, served in self.models.items():
+        for name, served in self._scorers.items():
             rendered = [served.model.render(served.model.warm_up_content if content is None else content)]
             (score,) = self._batcher_for(served).submit(served, rendered, self.spec.criteria(name)).result()
             if is_pessimistic and score.std is None:
@@ -310,8 +313,8 @@ class Version:
         try:
             prepared = self.render([item], caller=WARM_UP)
             futures = [
-                self._batcher_for(self.models[name]).submit(
-                    self.models[name], batch, prepared.criteria.get(name, ()), WARM_UP
+                self._batcher_for(self._scorers[name]).submit(
+                    self._scorers[name], batch, prepared.criteria.get(name, ()), WARM_UP
                 )
                 for name, batch in prepared.rendered.items()
             ]
@@ -358,7 +361,7 @@ class Version:
         if isinstance(content, TrajectoryId):
             raise TypeError("a stored trajectory is read before it is rendered")
         session = Session(space, item.session) if item.session else None
-        for name, served in self.models.items():
+        for name, served in self._scorers.items():
             rendered[name].append(served.model.render(content, session=session))
         if self._rules:
             model = self.tokenizer_model
@@ -455,6 +458,8 @@ class Version:
             return ModelScore.at_last_step(value, steps)
         if isinstance(component, Novelty):
             return novelty_score(component, replies.models[component.model][index], steps, index)
+        if isinstance(component, GoalLikenessPart):
+            return likeness_score(replies.models[scorer_name(component)][index])
         if isinstance(component, Verifier):
             return replies.verifiers[name][index].score(steps)
         if isinstance(component, JudgePart):

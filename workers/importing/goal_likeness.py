@@ -159,5 +159,6 @@ def _reward_words(texts: GoalTexts) -> str:
     if not texts.baseline:
         return words + ": the cosine of the two embeddings"
     return (
-        words + f", with {texts.alpha:g} of it measured along the direction from {texts.baseline!r} to the goal only"
+        words
+        + f", with {texts.alpha:g} of it measured along the direction from {texts.baseline!r} to the goal only"
     )

@@ -21,7 +21,9 @@ from workers.models.reward_model import (
 from workers.models.states import Aggregation, join
 from workers.schema import Text, Trajectory
 from workers.schema.conditions import Condition, with_conditions
+from workers.schema.goal_likeness import GoalTexts
 from workers.schema.model_score import ModelScore, RewardSpread, with_spread
+from workers.schema.parents import GOAL_LIKENESS
 from workers.schema.reasons import MOST_REASONS, Reason, Rescoring
 from workers.schema.records import Source
 from workers.text import Content, Rendered, Session, Tokens
@@ -80,6 +82,11 @@ class Described:
         return getattr(self.renderer, "pictures", None) is not None
 
     @property
+    def reads_end(self) -> bool:
+        """Whether it reads pictures after the last agent step."""
+        return getattr(self.renderer, "reads_end", False)
+
+    @property
     def compared_by(self) -> set[str | None]:
         """By which criteria comparisons say whether its rewards are right; None: overall."""
         return {self.manifest.get("criterion")}
@@ -129,6 +136,24 @@ class LoadedModel(Described):
     ) -> list[Reason]:
         """Which words and events moved the reward of an item, see `find_reasons`; may take seconds for a long one."""
         return find_reasons(self, content, limit=limit, rescoring=rescoring)
+
+    @property
+    def goal(self) -> GoalTexts | None:
+        """What pictures are compared with, alpha as it was learnt; None of a model that compares none with a text."""
+        backbone: Any = self.model.backbone
+        if backbone.kind != GOAL_LIKENESS:
+            return None
+        texts: GoalTexts = backbone.texts
+        return texts.with_alpha(float(backbone.clipped_alpha))
+
+    def looking_for(self, texts: GoalTexts) -> "LoadedModel":
+        """A component of an endpoint, of a model with a `goal`: the likeness of pictures to what the texts say. Raises
+        RewardError for texts that are too long for it."""
+        backbone: Any = self.model.backbone
+        asked = backbone.looking_for(texts)
+        aggregation, reward_from = asked.scoring("value", "state")
+        model = RewardModel(asked, self.model.heads.config, aggregation=aggregation, reward_from=reward_from)
+        return LoadedModel(model, dict(self.manifest) | {"aggregation": aggregation})
 
     @property
     def precision(self) -> str:

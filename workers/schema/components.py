@@ -3,12 +3,14 @@
 The docstring is the help of its card, `title` the card's heading.
 """
 
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from workers.errors import InvalidRecord
-from workers.schema.part_base import ComponentPart, Count, Expression, Name, PartWeight
+from workers.errors import InvalidRecord, RewardError
+from workers.schema.goal_likeness import DEFAULT_ALPHA, MOST_TEXT, GoalTexts, PicturesRead
+from workers.schema.part_base import ComponentPart, Count, Expression, Name, PartWeight, Share
 from workers.schema.patterns import compiled
 from workers.schema.policy_part import PolicyChecks
 from workers.schema.program_part import PythonProgram
@@ -21,6 +23,8 @@ from workers.schema.reference_parts import (
     Subgoals,
 )
 from workers.schema.step_parts import BySpeaker, Logged, Milestones, ObservationUse, RiskMap, UnitTests
+
+Description = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_TEXT)]
 
 
 def require_expression(expression: str) -> None:
@@ -65,6 +69,50 @@ class Novelty(ComponentPart, frozen=True, kw_only=True, tag="novelty"):
     title: ClassVar[str] = "Novelty to a model"
 
     model: Name
+
+
+class GoalLikenessPart(ComponentPart, frozen=True, kw_only=True, tag="goal_likeness"):
+    """How much pictures are like a goal that a text describes: -1 to 1 (Rocamonde et al. 2023, arXiv 2310.12921).
+
+    model: an imported encoder of texts and pictures (CLIP, SigLIP), or one that comparisons have adapted. goal: what is
+    to be seen where the task is done, such as "a cart with its pole upright"; without it, the goal of the model, with
+    what comparisons have taught it. baseline: what is seen otherwise, such as "a cart". alpha: how much only the
+    direction from the baseline to the goal counts, 0 to 1; 0.5 with a baseline where it is not set. pictures: the last
+    one, where a step earns what it changed, from 0, or each, where every step earns its part of the mean; as in the
+    model where it is not set.
+    """
+
+    title: ClassVar[str] = "Goal likeness (pictures)"
+
+    model: Name
+    goal: Description | None = None
+    baseline: Description | None = None
+    alpha: Share | None = None
+    pictures: PicturesRead | None = None
+
+    def require_sense(self) -> None:
+        if self.baseline is not None and self.goal is None:
+            raise InvalidRecord(
+                "belongs to a goal; set `goal` too, or leave it out and use both of the model.",
+                pointer="/baseline",
+            )
+        if self.goal is not None:
+            self._require_sense_of(self.texts(GoalTexts(self.goal)))
+
+    def texts(self, own: GoalTexts) -> GoalTexts:
+        """own: of the model."""
+        if self.goal is None:
+            alpha = own.alpha if self.alpha is None else self.alpha
+            return replace(own, alpha=alpha, pictures=self.pictures or own.pictures)
+        default = DEFAULT_ALPHA if self.baseline else 0.0
+        alpha = default if self.alpha is None else self.alpha
+        return GoalTexts(self.goal, self.baseline or "", alpha, self.pictures or own.pictures)
+
+    def _require_sense_of(self, texts: GoalTexts) -> None:
+        try:
+            texts.require_sense()
+        except RewardError as error:
+            raise InvalidRecord(error.message, pointer=error.pointer) from None
 
 
 class StepPenalty(ComponentPart, frozen=True, kw_only=True, tag="step_penalty"):
@@ -242,12 +290,13 @@ class Improvement(ComponentPart, frozen=True, kw_only=True, tag="improvement"):
     component: Name
 
 
-ModelPart = RewardModelPart | CriterionPart | Novelty  # what a model computes
+ModelPart = RewardModelPart | CriterionPart | Novelty | GoalLikenessPart  # what a model computes
 GroupComponent = Agreement | Improvement
 Component = (
     RewardModelPart
     | CriterionPart
     | Novelty
+    | GoalLikenessPart
     | StepPenalty
     | TokenPenalty
     | RepetitionPenalty

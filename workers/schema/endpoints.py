@@ -14,6 +14,7 @@ from workers.errors import InvalidRecord
 from workers.schema.components import (
     Component,
     CriterionPart,
+    GoalLikenessPart,
     GroupComponent,
     Improvement,
     JudgePart,
@@ -306,14 +307,21 @@ def _require_source(spec: EndpointSpec, part: Improvement, at: str) -> None:
         )
 
 
+_NOT_BY_SERVERS: dict[type, str] = {
+    CriterionPart: "no criteria",
+    Novelty: "no novelty",
+    GoalLikenessPart: "no pictures",
+}
+
+
 def _require_one_place(spec: EndpointSpec, pointer: str) -> None:
     """A model is computed here, or on one server, which has no criterion head."""
     for index, component in enumerate(spec.components):
         if not isinstance(component, ModelPart):
             continue
         server = spec.servers.get(component.model)
-        if isinstance(component, CriterionPart | Novelty) and server is not None:
-            lacks = "no criteria" if isinstance(component, CriterionPart) else "no novelty"
+        if not isinstance(component, RewardModelPart) and server is not None:
+            lacks = _NOT_BY_SERVERS[type(component)]
             raise InvalidRecord(
                 f"{component.model} is computed by the server {server}, which scores {lacks}.",
                 pointer=f"{pointer}/components/{index}/model",

@@ -6,7 +6,7 @@ from typing import Any
 from workers.schema.chat_text import IN_TEXT, mentions_calls, mentions_marks, strip_end_marks
 from workers.schema.items import Content, ScoreInput, Text
 from workers.schema.patterns import TextPattern
-from workers.schema.pictures import is_sent
+from workers.schema.pictures import is_sent, picture_places
 from workers.schema.records import Part, Source, Step, Trajectory
 from workers.schema.tool_results import has_orphans
 
@@ -16,6 +16,7 @@ _READ_OF_CALLS = frozenset(("type", "index", "id", "item_id", "item_type"))
 _READ_OF_ITEMS = frozenset(("type", "id", "status", "call_id"))  # of the Responses API, which only name them
 _NAMES = {"name": "speaker"}  # one that is no text
 _UNUSUAL = TextPattern(r"[^A-Za-z0-9_.-]")
+_AFTER = "unread:after_last_agent_step"
 _LONGEST = 40
 
 
@@ -26,11 +27,15 @@ def reading_flags(
     named_sources: Collection[Source] = (),
     conditioned: Collection[str] = (),
     sees_pictures: bool = False,
+    reads_end: bool = False,
 ) -> tuple[str, ...]:
     """reads_reference: whether a component compares with the reference answer. named_sources: the sources of steps
     whose speakers are read. conditioned: the conditions that models read, of trajectories only. sees_pictures: whether
-    a model reads pictures; those that were not sent, but named by an address, are read by none."""
+    a model reads pictures; those that were not sent, but named by an address, are read by none. reads_end: whether
+    it reads those after the last agent step."""
     flags = dict.fromkeys((*item.flags, *_of_content(item.content, sees_pictures)))
+    if reads_end and isinstance(item.content, Trajectory) and _ends_with_pictures(item.content):
+        flags.pop(_AFTER, None)
     if isinstance(item.content, Trajectory) and _has_unread_speaker(item.content, named_sources):
         flags["unread:speaker"] = None
     is_read = isinstance(item.content, Trajectory)
@@ -43,6 +48,13 @@ def reading_flags(
         if not (isinstance(item.content, Trajectory) and item.content.conditions.get(name)):
             flags[f"missing:{name}"] = None
     return tuple(flags)
+
+
+def _ends_with_pictures(trajectory: Trajectory) -> bool:
+    """Whether there are only pictures after the last agent step, and all of them were sent."""
+    steps = trajectory.steps[trajectory.agent_steps[-1] + 1 :] if trajectory.agent_steps else ()
+    parts = [part for step in steps for _, content in picture_places(step) for part in content]
+    return all(part.type == "image" and is_sent(part.source) for part in parts)
 
 
 def _has_unread_speaker(trajectory: Trajectory, named_sources: Collection[Source]) -> bool:
@@ -82,7 +94,7 @@ def _of_trajectory(trajectory: Trajectory, sees_pictures: bool) -> Iterable[str]
     ):
         yield IN_TEXT
     if len(steps) < len(trajectory.steps):
-        yield "unread:after_last_agent_step"
+        yield _AFTER
     last = steps[-1]
     if not (last.message or last.reasoning or last.tool_calls or last.features) or _is_blank(last):
         yield "empty_response"

@@ -13,8 +13,8 @@ from workers.schema.records import Source
 from workers.text.pictures import MOST_PIXELS, PICTURE_TOKENS, Picture, PictureReading
 from workers.text.rendered import Content, UnsharedInput
 
-_GREY_PIXEL = (
-    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
+_GREY_PIXEL = "data:image/png;base64," + (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
 )
 
 

@@ -45,6 +45,7 @@ from workers.train.distributed import join_process_group, threads_of_process
 from workers.train.distributed.group import ProcessGroup
 from workers.train.distributed.run_state import share_run_state
 from workers.train.events import EventLogWriter, Report, no_report
+from workers.train.generative_run import train_generative_run
 from workers.train.learnt_reliability import (
     TRAININGS,
     estimate_reliabilities,
@@ -68,6 +69,7 @@ from workers.train.run_directory import RunConfig, finish_run, read_run_config
 from workers.train.spread_calibration import calibrate_spread
 from workers.train.synthetic_pairs import ScoreTrajectories, generate
 from workers.train.trainers import Trainer, trainer_class
+from workers.train.zero_shot import compare_with_zero_shot
 
 _CACHE_BYTES = 2 * 1024**3
 _ABLATION_SECONDS = 30.0  # or as long as the training took, where that was longer
@@ -89,7 +91,7 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     if (threads := config.threads or threads_of_process(os.environ)) is not None:
         torch.set_num_threads(threads)
     if recipe.objective == GENERATIVE:
-        return finish_run(folder, _train_generative(folder, config, recipe, stop), started)
+        return finish_run(folder, train_generative_run(folder, config, recipe, stop), started)
     require_backbone_parent(recipe, has_parent=bool(config.parent))
     parent = read_parent(folder / "parent", recipe) if config.parent else None
     if parent is not None:
@@ -123,25 +125,6 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     if not process_group.is_main_process:
         return {}
     return finish_run(folder, report, started)
-
-
-def _train_generative(
-    folder: Path, config: RunConfig, recipe: Recipe, stop: Callable[[], bool]
-) -> dict[str, Any]:
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise RewardError(
-            "a generative reward model is trained by one process; set `processes` to 1.", pointer="/processes"
-        )
-    from workers.train.generative.pipeline import train_generative  # decoders take seconds to import
-
-    device = choose_device(config.device)
-    events = EventLogWriter(folder / "events.jsonl")
-    try:
-        report = train_generative(folder, config, recipe, device, events, stop)
-    finally:
-        events.close()
-    report["train"]["peak_memory"] = peak_memory(device)
-    return report
 
 
 @dataclass(frozen=True)
@@ -207,6 +190,11 @@ class TrainingPipeline:
             self.events(message="attacking the model")
             score, seed = trajectory_scorer(model, trainer.end_cache), self.config.seed
             report["attacks"] = attacks_before_and_after(self.folder, self.recipe, splits, score, seed=seed)
+        zero_shot = compare_with_zero_shot(
+            model, splits["test"], self.recipe, seed=self.config.seed, events=self.events
+        )
+        if zero_shot is not None:
+            report["zero_shot"] = zero_shot
         if self.recipe.folds:
             report |= {"pooled": self._cross_validate(records, model, trainer.cache)}
         report["train"] = {

@@ -96,7 +96,9 @@ class DualEncoder(nn.Module):
         return functional.normalize(states.float(), dim=-1).cpu()
 
 
-def load_dual_encoder(folder: Path, weights: Path, pixels: Mapping[str, Any], *, precision: str) -> DualEncoder:
+def load_dual_encoder(
+    folder: Path, weights: Path, pixels: Mapping[str, Any], *, precision: str
+) -> DualEncoder:
     """Of config.json and tokenizer in a folder and a safetensors file; no remote code, no pickles.
 
     pixels: {name, side, mean, std}, as `DualEncoder` takes them. precision: `float32` or `bfloat16`. Raises
@@ -129,7 +131,9 @@ def pixel_settings(folder: Path) -> dict[str, Any]:
         )
     for key in ("do_normalize", "do_rescale", "do_resize"):
         if said.get(key) is False:
-            raise RewardError(f"the image processor of {folder.name} has {key} = false, which is not read here.")
+            raise RewardError(
+                f"the image processor of {folder.name} has {key} = false, which is not read here."
+            )
     return {"side": side, "mean": mean, "std": std}
 
 
@@ -141,7 +145,9 @@ def _image_processor(folder: Path) -> dict[str, Any]:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise RewardError(f"{name} of {folder.name} is not JSON ({error}); copy the file again.") from None
+            raise RewardError(
+                f"{name} of {folder.name} is not JSON ({error}); copy the file again."
+            ) from None
         found = found.get(key) if key and isinstance(found, dict) else found
         if isinstance(found, dict):
             return found

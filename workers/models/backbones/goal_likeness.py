@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -38,8 +37,9 @@ def goal_likeness(pictures: Tensor, goal: Tensor, baseline: Tensor | None, alpha
 class GoalLikeness(Backbone):
     """Its states are rewards, of width 1: the likeness of the newest picture after each agent step, times a scale.
 
-    rank: of what is added to a picture's embedding before its length is made 1 again, a linear map of it (as LoRA and
-    CLIP-Adapter, arXiv 2110.04544): 0 adds nothing. It, alpha and the scale are what comparisons train.
+    is_component: whether its steps add up, see `looking_for`. rank: of what is added to a picture's embedding before
+    its length is made 1 again, a linear map of it (as LoRA, and CLIP-Adapter, arXiv 2110.04544); 0 adds nothing. It,
+    alpha and the scale are what comparisons train.
     """
 
     kind = "goal-likeness"
@@ -77,6 +77,7 @@ class GoalLikeness(Backbone):
             self.down = nn.Parameter(torch.randn(encoder.size, rank) / math.sqrt(encoder.size))
             self.up = nn.Parameter(torch.zeros(rank, encoder.size))
         self.embedded: ChunkCache | None = None  # in training
+        self.is_component = False
 
     @property
     def clipped_alpha(self) -> Tensor:
@@ -87,21 +88,21 @@ class GoalLikeness(Backbone):
         """What comparisons train, by name."""
         return {name: tensor for name, tensor in self.named_parameters() if not name.startswith("encoder.")}
 
-    def asked_for(self, texts: GoalTexts) -> "GoalLikeness":
-        """The same encoders asked for another goal, as they were imported."""
-        renderer = replace(self.renderer)
-        return GoalLikeness(self.encoder, renderer, texts).to(self.device).eval().requires_grad_(False)
-
-    def unscaled(self, texts: GoalTexts) -> "GoalLikeness":
-        """The same with what was learnt but for the scale, -1 to 1. texts: with other alpha and pictures only."""
-        found = GoalLikeness(self.encoder, replace(self.renderer), texts, rank=self.rank)
-        own = self.trained_tensors()
-        learnt = {name: own[name] for name in ("down", "up") if name in own}
-        found.load_state_dict(learnt, strict=False)
+    def looking_for(self, texts: GoalTexts) -> "GoalLikeness":
+        """The same encoders as a component of an endpoint: -1 to 1, and its steps add up. Of the own goal and baseline
+        with what was learnt of pictures; of any other as they were imported."""
+        is_own = (texts.goal, texts.baseline) == (self.texts.goal, self.texts.baseline)
+        found = GoalLikeness(self.encoder, self.renderer, texts, rank=self.rank if is_own else 0)
+        if is_own:
+            own = self.trained_tensors()
+            found.load_state_dict({name: own[name] for name in ("down", "up") if name in own}, strict=False)
+        found.is_component = True
         return found.to(self.device).eval().requires_grad_(False)
 
     def scoring(self, aggregation: Aggregation, reward_from: RewardFrom) -> tuple[Aggregation, RewardFrom]:
-        return ("value" if self.texts.pictures == "last" else "mean"), "state"
+        if self.texts.pictures == "last":
+            return "value", "state"
+        return ("sum" if self.is_component else "mean"), "state"
 
     def likeness(self, batch: Sequence[NewestPictures], *, cache: Any = None) -> list[Tensor]:
         """By item, [pictures]: -1 to 1."""
@@ -119,7 +120,9 @@ class GoalLikeness(Backbone):
         for item, values in zip(batch, self.likeness(batch, cache=cache), strict=True):
             rows = (scale * values).unsqueeze(1)
             first = rows.new_zeros(1) if item.before is None else rows[item.before]
-            found.append((first, rows[[place for place in item.reads if place is not None]]))
+            steps = rows[[place for place in item.reads if place is not None]]
+            is_mean = self.is_component and self.texts.pictures == "each"
+            found.append((first, steps / len(steps) if is_mean else steps))
         return join(found, [0] * len(batch))
 
     def cost(self, batch: Sequence[NewestPictures]) -> int:
@@ -140,7 +143,9 @@ class GoalLikeness(Backbone):
             found[[place for place in item.reads if place is not None]]
             for item, found in zip(rendered, values, strict=True)
         ]
-        rewards = torch.stack([found[-1] if self.texts.pictures == "last" else found.mean() for found in each])
+        rewards = torch.stack(
+            [found[-1] if self.texts.pictures == "last" else found.mean() for found in each]
+        )
         spread = float(rewards.std(correction=0))
         if spread > _LEAST_SPREAD:
             self.log_scale.fill_(-math.log(spread))

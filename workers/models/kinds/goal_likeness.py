@@ -43,7 +43,8 @@ def build(recipe: Recipe, examples: Any, like: Any, device: str, names: Names) -
     """Raises RewardError for an objective or a key that means nothing to it."""
     if recipe.objective not in OBJECTIVES:
         raise RewardError(
-            f"a model of goal likeness learns from comparisons: use the objective {' or '.join(map(repr, OBJECTIVES))}.",
+            "a model of goal likeness learns from comparisons and rankings: use the objective "
+            f"{' or '.join(map(repr, OBJECTIVES))}.",
             pointer="/objective",
         )
     if recipe.heads_only or recipe.base_weights == "nf4" or recipe.gradient_checkpointing:
@@ -54,7 +55,9 @@ def build(recipe: Recipe, examples: Any, like: Any, device: str, names: Names) -
         )
     folder = decoder_folder(recipe.decoder)
     manifest = _manifest(folder)
-    encoder = like.encoder if isinstance(like, GoalLikeness) else _encoder(folder, manifest, Placement(device))
+    encoder = (
+        like.encoder if isinstance(like, GoalLikeness) else _encoder(folder, manifest, Placement(device))
+    )
     texts = GoalTexts.parse(manifest["likeness"])
     reads = _renderer(manifest["encoder"], recipe.max_tokens, encoder.tokenizer)
     found = GoalLikeness(encoder, reads, texts, rank=recipe.lora_rank)
