@@ -36,12 +36,12 @@ _TEXT = {
 
 def word_tokenizer(words: list[str], longest: int = 16) -> PreTrainedTokenizerFast:
     """A word is a token; the text stands between <s> and </s>."""
-    vocabulary = {word: place for place, word in enumerate(["<pad>", "<s>", "</s>", "<unk>", *words])}
+    vocabulary = {word: place for place, word in enumerate(["<pad>", "<unk>", "<s>", "</s>", *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+        single="<s> $A </s>", special_tokens=[("<s>", 2), ("</s>", 3)]
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -56,18 +56,18 @@ def word_tokenizer(words: list[str], longest: int = 16) -> PreTrainedTokenizerFa
 def save_dual_encoder(folder: Path, kind: str = "clip", *, seed: int = 3) -> Path:
     """kind: clip or siglip."""
     tokenizer = word_tokenizer(WORDS)
-    text = _TEXT | {"vocab_size": len(tokenizer), "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    text = _TEXT | {"vocab_size": len(tokenizer), "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
     torch.manual_seed(seed)
     if kind == "clip":
         config: Any = transformers.CLIPConfig(text_config=text, vision_config=_VISION, projection_dim=24)
         model: Any = transformers.CLIPModel(config)
-        pictures: Any = transformers.CLIPImageProcessor(
+        pictures: Any = transformers.CLIPImageProcessorPil(
             size={"shortest_edge": SIDE}, crop_size={"height": SIDE, "width": SIDE}
         )
     else:
         config = transformers.SiglipConfig(text_config=text, vision_config=_VISION)
         model = transformers.SiglipModel(config)
-        pictures = transformers.SiglipImageProcessor(size={"height": SIDE, "width": SIDE})
+        pictures = transformers.SiglipImageProcessorPil(size={"height": SIDE, "width": SIDE})
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     pictures.save_pretrained(folder)

@@ -88,7 +88,7 @@ def convert(
     part = kind.save_learnt(backbone, folder, encoder)
     aggregation, reward_from = backbone.scoring("value", "state")
     return part | {
-        "objective": "goal_likeness",
+        "objective": "bradley_terry",
         "aggregation": aggregation,
         "reward_from": reward_from,
         "criteria": {},

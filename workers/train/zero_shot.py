@@ -50,7 +50,7 @@ def compare_with_zero_shot(
         **{name: float(values.mean()) for name, values in right.items()},
         "difference": float(gained.mean()),
         "interval": [low, high],
-        "alpha": {"zero_shot": adapted.texts.alpha, "adapted": float(adapted.clipped_alpha)},
+        "alpha": {"zero_shot": adapted.texts.alpha, "adapted": float(adapted.clipped_alpha.detach())},
         "is_better": low > 0,
     }
     events(message=_sentence(found))

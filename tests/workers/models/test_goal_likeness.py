@@ -80,7 +80,7 @@ def cosine(public: Path, image: Any, text: str) -> float:
         out = clip(
             **tokenizer([text], return_tensors="pt"), **processor(images=[image], return_tensors="pt")
         )
-    return float(out.logits_per_image[0, 0] / clip.logit_scale.exp())
+    return float((out.logits_per_image[0, 0] / clip.logit_scale.exp()).detach())
 
 
 def square(seed: int) -> Any:
@@ -239,7 +239,7 @@ def scored(batcher: Batcher, model: Any, spec: Json, *contents: Trajectory) -> l
     served = {"p/m@1": ServedModel("p/m@1", model, ChunkCache(10**6))}
     version = Version(1, parse_spec(spec | {"transforms": []}), served, batcher, lambda _: None)
     version.warm_up()
-    return asyncio.run(version.score(version.render([ScoreInput(content) for content in contents])))
+    return asyncio.run(version.score(version.render([ScoreInput(content=content) for content in contents])))
 
 
 @pytest.mark.parametrize("pictures", ["last", "each"])

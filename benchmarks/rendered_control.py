@@ -1,0 +1,145 @@
+"""CartPole and MountainCar as pictures: states that can be drawn at will, their frames, and captions made from them."""
+
+import math
+import os
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+Numbers = NDArray[np.float64]
+Pixels = NDArray[np.uint8]
+SIDE = 64  # pixels of a frame as it is kept
+UPRIGHT = 12 * math.pi / 180  # as CartPole's own limit
+_NAMED = 0.25  # radians: what captions call upright
+
+
+@dataclass(frozen=True)
+class RenderedControl:
+    """place: numbers of a state that its frame shows. draw: a state. caption: of a state. true_reward: of a state.
+    goal, baseline: what pictures are compared with. steps: of an episode."""
+
+    name: str
+    environment: str
+    draw: Callable[[np.random.Generator], Numbers]
+    caption: Callable[[Numbers, random.Random], str]
+    true_reward: Callable[[Numbers], float]
+    goal: str
+    baseline: str
+    steps: int
+
+    @cached_property
+    def world(self) -> Any:
+        """Without a limit of time. What ends an episode is not asked: where it would end, it goes on."""
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+        return gymnasium.make(self.environment, render_mode="rgb_array").unwrapped
+
+    def frame(self, state: Numbers) -> Pixels:
+        """[SIDE, SIDE, 3]: all of the picture."""
+        self.world.state = state
+        picture = Image.fromarray(self.world.render())
+        return np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BOX))
+
+    def episode(self, weights: Numbers, seed: int, steps: int | None = None) -> list[Numbers]:
+        """The states after each step of a linear policy: one way where weights . (state, 1) is above 0, else the
+        other."""
+        observed, _ = self.world.reset(seed=seed)
+        last, states = self.world.action_space.n - 1, []
+        for _ in range(self.steps if steps is None else steps):
+            action = last if float(weights[:-1] @ observed + weights[-1]) > 0 else 0
+            observed, *_ = self.world.step(action)
+            if hasattr(self.world, "steps_beyond_terminated"):
+                self.world.steps_beyond_terminated = None  # CartPole's warning about what follows its end
+            states.append(np.array(self.world.state, dtype=np.float64))
+        return states
+
+
+def _draw_cart(dice: np.random.Generator) -> Numbers:
+    return np.array([dice.uniform(-2.2, 2.2), 0.0, dice.uniform(-math.pi / 2, math.pi / 2), 0.0])
+
+
+def _cart_caption(state: Numbers, dice: random.Random) -> str:
+    """Half of them say nothing of the pole, as captions of the web say little of most of a picture."""
+    place, _, angle, _ = state
+    where = ("at the left", "in the middle", "at the right")[int(np.digitize(place, (-0.8, 0.8)))]
+    side = "left" if angle < 0 else "right"
+    wide = "far " if abs(angle) > 0.9 else ""
+    pole = "upright" if abs(angle) < _NAMED else f"leaning {wide}to the {side}"
+    forms = (
+        "a cart with a pole",
+        f"a cart with a pole {where}",
+        f"a cart with the pole {pole}",
+        f"a cart with the pole {pole} {where}",
+    )
+    return dice.choice(forms)
+
+
+def _cart_reward(state: Numbers) -> float:
+    return float(abs(state[2]) < UPRIGHT)
+
+
+def _draw_car(dice: np.random.Generator) -> Numbers:
+    return np.array([dice.uniform(-1.2, 0.6), 0.0])
+
+
+def _car_caption(state: Numbers, dice: random.Random) -> str:
+    place = state[0]
+    names = (
+        "high on the left hill",
+        "low on the left hill",
+        "at the bottom of the valley",
+        "low on the right hill",
+        "high on the right hill",
+        "at the top of the right hill next to the flag",
+    )
+    where = names[int(np.digitize(place, (-0.95, -0.7, -0.35, -0.05, 0.4)))]
+    return dice.choice(("a car in the mountains", f"a car {where}", f"a car in the mountains {where}"))
+
+
+def _car_reward(state: Numbers) -> float:
+    """0 at the flag, else -1, as the environment pays."""
+    return 0.0 if state[0] >= 0.5 else -1.0
+
+
+CONTROLS = {
+    control.name: control
+    for control in (
+        RenderedControl(
+            name="CartPole",
+            environment="CartPole-v1",
+            draw=_draw_cart,
+            caption=_cart_caption,
+            true_reward=_cart_reward,
+            goal="a cart with the pole upright",
+            baseline="a cart with a pole",
+            steps=100,
+        ),
+        RenderedControl(
+            name="MountainCar",
+            environment="MountainCar-v0",
+            draw=_draw_car,
+            caption=_car_caption,
+            true_reward=_car_reward,
+            goal="a car at the top of the right hill next to the flag",
+            baseline="a car in the mountains",
+            steps=150,
+        ),
+    )
+}
+
+
+def drawn(control: RenderedControl, count: int, seed: int) -> tuple[list[Numbers], list[Pixels]]:
+    """States and their frames."""
+    dice = np.random.default_rng(seed)
+    states = [control.draw(dice) for _ in range(count)]
+    return states, [control.frame(state) for state in states]
+
+
+def vocabulary(captions: Sequence[str]) -> list[str]:
+    return sorted({word for caption in captions for word in caption.split()})
