@@ -19,6 +19,7 @@ import argparse
 import base64
 import json
 import math
+import random
 import sys
 import tempfile
 import time
@@ -38,7 +39,7 @@ from workers.importing.importer import run
 from workers.json_files import write_json
 from workers.models import LoadedModel, load
 from workers.models.cache.embeddings import ChunkCache
-from workers.schema import ObservationResult, Part, PreferenceRecord, Step, Task, Trajectory
+from workers.schema import FeedbackRecord, ObservationResult, Part, PreferenceRecord, Step, Task, Trajectory
 from workers.schema.goal_likeness import GoalTexts
 from workers.schema.parents import manifest_recipe
 from workers.schema.pictures import Pixels, encode_picture
@@ -112,8 +113,14 @@ def measure(name: str, seed: int, *, encoder: Path | None, quick: bool) -> dict[
 
 def _train_encoder(control: RenderedControl, folder: Path, frames: int, steps: int, seed: int) -> float:
     states, pictures = drawn(control, frames, seed)
-    words = vocabulary([control.caption(state, _Dice(place)) for state in states for place in range(9)])
-    words = sorted({*words, *control.goal.split(), *control.baseline.split()})
+    dice = random.Random(seed)
+    words = vocabulary(
+        [
+            *(control.caption(state, dice) for state in states for _ in range(9)),
+            control.goal,
+            control.baseline,
+        ]
+    )
     return train_two_towers(
         folder,
         pictures,
@@ -149,7 +156,7 @@ def adapted(
 ) -> dict[str, float]:
     """Trained on comparisons of frames: half of the pairs, a quarter for validation and for the test each."""
     dice = np.random.default_rng(20_000 + seed)
-    records = []
+    records: list[FeedbackRecord] = []
     while len(records) < pairs:
         a, b = control.draw(dice), control.draw(dice)
         gap = control.true_reward(a) - control.true_reward(b)
@@ -242,16 +249,6 @@ def _true_outcome(control: RenderedControl) -> Callable[[Numbers, int], float]:
         return float(np.mean(rewards)) if control.name == "CartPole" else float(max(rewards) >= 0)
 
     return outcome
-
-
-class _Dice:
-    """Chooses the form of a caption with a given number: every form once, for the vocabulary."""
-
-    def __init__(self, place: int) -> None:
-        self.place = place
-
-    def choice(self, forms: Sequence[str]) -> str:
-        return forms[self.place % len(forms)]
 
 
 def lines(table: dict[str, dict[str, Any]], seeds: int) -> list[str]:

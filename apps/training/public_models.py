@@ -34,6 +34,7 @@ from apps.training.hub_models import PREFIX as HUB
 from apps.training.hub_models import HubModel, HubModelName
 from apps.training.models import ModelImport, RewardModel
 from apps.training.transfer import MANIFEST, check_artifact
+from apps.trajectories.attachments import noting_digests, write_pictures
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import narrowed, stream_trajectories
 from workers.schema import write_trajectories
@@ -147,7 +148,7 @@ def import_public_model(
     check_slug(name, what="model")
     with _scratch() as folder:
         if calibration and calibration_file is None:
-            calibration_file = _calibration_file(project, calibration, folder)
+            calibration_file = _calibration_file(project, calibration, folder, check)
         _run(folder, checkpoint, options, calibration_file, check, dry_run=False)
         manifest = check_artifact(folder / "model")
         artifact = storage_name("models", f"import-{uuid.uuid4().hex}")
@@ -192,11 +193,15 @@ def _recognised(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _calibration_file(project: Project, calibration: str, folder: Path) -> Path:
+def _calibration_file(project: Project, calibration: str, folder: Path, check: Check) -> Path:
+    """Trajectories, and next to them the archive of their pictures."""
     if calibration == OWN_TRAJECTORIES:
         rows, _ = narrowed(Trajectory.objects.filter(project=project), _MOST_TRAJECTORIES)
         path = folder / "calibration.jsonl.zst"
-        write_trajectories(path, stream_trajectories(rows.values_list("pk", flat=True)))
+        digests: set[str] = set()
+        found = stream_trajectories(rows.values_list("pk", flat=True))
+        write_trajectories(path, noting_digests(found, digests))
+        write_pictures(project, digests, folder, check=check)
         return path
     dataset_version = find_dataset_version(calibration, project=project)
     return data_folder(dataset_version) / "train.jsonl.zst"

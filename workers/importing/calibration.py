@@ -13,6 +13,7 @@ from workers.models.loaded import LoadedModel
 from workers.models.ood import OodDetector
 from workers.schema import parse_item, parse_json, read_trajectories
 from workers.schema.items import TrajectoryId
+from workers.text.pictures import use_pictures
 from workers.train.reward_statistics import (
     TrajectoryScores,
     reward_statistics,
@@ -32,6 +33,7 @@ def calibrate(scorer: LocalScorer, path: Path, folder: Path) -> dict[str, Any]:
 
     path: trajectories as `write_trajectories` writes them, or JSON lines of what `/score` takes. Raises RewardError.
     """
+    use_pictures(path.parent)
     contents = _spread(list(_contents(path)))
     if len(contents) < FEWEST:
         raise RewardError(

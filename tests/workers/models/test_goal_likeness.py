@@ -77,9 +77,7 @@ def cosine(public: Path, image: Any, text: str) -> float:
     processor: Any = transformers.AutoImageProcessor.from_pretrained(public)
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(public)
     with torch.no_grad():
-        out = clip(
-            **tokenizer([text], return_tensors="pt"), **processor(images=[image], return_tensors="pt")
-        )
+        out = clip(**tokenizer([text], return_tensors="pt"), **processor(images=[image], return_tensors="pt"))
     return float((out.logits_per_image[0, 0] / clip.logit_scale.exp()).detach())
 
 
@@ -140,9 +138,7 @@ def test_a_step_is_worth_the_newest_picture(model: LoadedModel) -> None:
     assert score.offset == pytest.approx(second.raw, abs=1e-6) and score.raw == score.values[-1]
     assert sum(score.step_rewards) + score.offset == pytest.approx(score.raw, abs=1e-6)
     # What comes after the last agent step is its result.
-    shown = Trajectory(
-        steps=(*frames(a).steps, Step(source="user", message=(page(b),))), task=Task(id="t")
-    )
+    shown = Trajectory(steps=(*frames(a).steps, Step(source="user", message=(page(b),))), task=Task(id="t"))
     assert model.score([model.render(shown)])[0].raw == pytest.approx(second.raw, abs=1e-6)
 
 
@@ -171,7 +167,7 @@ def test_of_many_pictures_the_latest_are_read(public: Path, tmp_path: Path) -> N
 
 def test_what_has_no_picture_is_refused(model: LoadedModel) -> None:
     for content in (Text("done"), frames(None), frames(None, None)):
-        with pytest.raises(RewardError, match="pictures only|has no picture"):
+        with pytest.raises(RewardError, match=r"pictures only|has no picture"):
             model.render(content)
     named = Step(source="user", message=(Part(type="image", source="https://example.org/a.png"),))
     with pytest.raises(RewardError, match="has no picture"):
@@ -218,9 +214,7 @@ def test_folders_that_lack_something_are_refused(public: Path, tmp_path: Path) -
         imported(tmp_path / "pickled-run", pickled, goal=GOAL)
 
 
-def test_an_artifact_that_was_changed_is_not_loaded(
-    model: LoadedModel, public: Path, tmp_path: Path
-) -> None:
+def test_an_artifact_that_was_changed_is_not_loaded(model: LoadedModel, public: Path, tmp_path: Path) -> None:
     found = imported(tmp_path / "run", public, goal=GOAL)
     folder = tmp_path / "run" / "model"
     assert not [path for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pkl", ".py")]

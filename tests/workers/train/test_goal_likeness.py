@@ -38,7 +38,8 @@ def recipe_of(parent: Path, **values: Any) -> Recipe:
 
 
 def side(colour: tuple[int, int, int], number: int) -> Trajectory:
-    image = coloured(colour, width=60 + number, height=40 + 2 * number)
+    red, green, blue = colour
+    image = coloured((red, green + number, blue))
     seen = Part(type="image", source=data_url(file_of(image)), media_type="image/png")
     steps = (
         Step(source="user", message=(Part(text="Make the page."),)),
