@@ -46,6 +46,7 @@ NAMES = (
         "principles",
         "conditions",
         "pictures",
+        "goal_likeness",
         "teams",
         "noise_certificates",
         "length_control",

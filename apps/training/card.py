@@ -92,6 +92,7 @@ def _details(model: RewardModel) -> dict[str, Any]:
         "Pictures": "read"
         if model.sees_pictures
         else "not read: scores of trajectories with pictures are flagged",
+        "Goal": _goal(manifest.get("likeness") or {}, backbone),
         "Raw rewards in training": f"median {reward.get('median')}, standard deviation {reward.get('std')}",
         "Criteria": ", ".join(manifest.get("criteria") or {}) or None,
         "Template fingerprint": manifest.get("template_fingerprint"),
@@ -100,6 +101,16 @@ def _details(model: RewardModel) -> dict[str, Any]:
         "Created": model.created_at.date().isoformat(),
         "Code version": manifest.get("code_version"),
     }
+
+
+def _goal(texts: dict[str, Any], backbone: dict[str, Any]) -> str | None:
+    """Of a model that compares pictures with a text."""
+    if not texts:
+        return None
+    of = "the last picture" if texts["pictures"] == "last" else "each picture"
+    if not texts["baseline"]:
+        return f"{texts['goal']!r}, {of}"
+    return f"{texts['goal']!r} from {texts['baseline']!r}, alpha {backbone['alpha']:.2f}, {of}"
 
 
 def _origin(imported: dict[str, Any]) -> dict[str, Any]:

@@ -421,6 +421,15 @@ def test_pictures() -> None:
 
 
 @pytest.mark.slow
+def test_goal_likeness() -> None:
+    """Twelve steps teach an encoder nothing: only that all of it runs, from frames to a policy."""
+    pytest.importorskip("pygame")
+    found = run_quick("goal_likeness")["CartPole"]
+    assert all(0 <= found[name]["mean"] <= 1 for name in found if name.startswith(("distance,", "pairs")))
+    assert {"outcome, alpha 0", "outcome, alpha 1", "outcome, true reward"} <= set(found)
+
+
+@pytest.mark.slow
 def test_teams() -> None:
     """Thirty-six comparisons are few: only that all of it runs on recordings of a real environment."""
     pytest.importorskip("mpe2")

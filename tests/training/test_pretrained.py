@@ -251,6 +251,8 @@ def test_a_model_has_to_have_what_is_begun_with(dataset_version: DatasetVersion)
     assert start(dataset_version, **implicit).recipe["decoder"] == "desk/policy@1"
     with pytest.raises(DomainError, match="is not an available decoder"):
         start(dataset_version, **with_decoder("desk/policy@1"))
+    registered(dataset_version.project, "clip", kind="goal-likeness")
+    assert start(dataset_version, **with_decoder("desk/clip@1")).recipe["decoder"] == "desk/clip@1"
     registered(dataset_version.project, "own", kind="step-encoder", encoder="own")
     assert start(dataset_version, encoder="own@1").recipe["encoder"] == "desk/own@1"
 

@@ -452,6 +452,17 @@ def test_certified_order_under_noise(project: Project) -> None:
     )
 
 
+def test_zero_shot_next_to_what_comparisons_taught(project: Project) -> None:
+    found = {"pairs": 40, "zero_shot": 0.625, "adapted": 0.85, "difference": 0.225, "interval": [0.1, 0.35]}
+    found |= {"alpha": {"zero_shot": 0.5, "adapted": 0.71}, "is_better": True}
+    page = render_to_string("training/_report.html", report_context({"zero_shot": found}, project))
+    assert "62.5 %" in page and "85.0 %" in page and "Training made them better" in page
+    found |= {"interval": [-0.1, 0.35], "is_better": False}
+    page = render_to_string("training/_report.html", report_context({"zero_shot": found}, project))
+    assert "not shown to have made them better" in page
+    assert "Zero-shot" not in render_to_string("training/_report.html", report_context({}, project))
+
+
 def test_attacks_before_and_after(project: Project) -> None:
     before = {"success": 0.731, "interval": [0.6, 0.8], "gain": 4.2, "n": 100, "tasks": 10, "changes": {}}
     before |= {"accuracy": 0.886, "accuracy_interval": [0.8, 0.9]}
