@@ -1,8 +1,9 @@
 """Likeness to a goal as a reward, on rendered frames: `python -m benchmarks.goal_likeness [--quick] [--out FILE]`.
 
 A small CLIPModel is trained on frames of CartPole and MountainCar with captions made from the state
-(`benchmarks.two_towers`), imported with the type goal-likeness, and asked for the goal. Measured over seeds, each with
-its own model and frames, with 95 % intervals (Student's t):
+(`benchmarks.two_towers`), imported with the type goal-likeness, and asked for the goal. Backgrounds have colours that
+say nothing of the reward; a third of the captions name them. Measured over seeds, each with its own model and frames,
+with 95 % intervals (Student's t):
 
 - the distance of the reward to the true one by alpha: EPIC (Gleave et al. 2021, arXiv 2006.13900) with states that are
   drawn at will. Both rewards are of the next state alone, so that canonical shaping adds constants, and what is left is
@@ -31,7 +32,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.rendered_control import CONTROLS, RenderedControl, drawn, vocabulary
+from benchmarks.rendered_control import BACKGROUNDS, CONTROLS, RenderedControl, drawn, vocabulary
 from benchmarks.result_cache import ResultCache
 from benchmarks.seed_intervals import described, mean_with_interval
 from benchmarks.two_towers import train_two_towers
@@ -95,10 +96,16 @@ def measure(name: str, seed: int, *, encoder: Path | None, quick: bool) -> dict[
         model = imported(encoder or folder / "clip", folder / "import", texts)
         reward = FrameReward(model, ChunkCache(_CACHE_BYTES))
         held_out, pictures = drawn(control, states, 10_000 + seed)
-        true = np.array([control.true_reward(state) for state in held_out])
+        plain = [control.frame(scene.state) for scene in held_out]
+        true = np.array([control.true_reward(scene.state) for scene in held_out])
         for alpha in ALPHAS:
-            found[f"distance, alpha {alpha:g}"] = distance(reward.with_alpha(texts, alpha)(pictures), true)
-        found["distance, gained by alpha 1"] = found["distance, alpha 0"] - found["distance, alpha 1"]
+            asked = reward.with_alpha(texts, alpha)
+            found[f"distance, alpha {alpha:g}"] = distance(asked(pictures), true)
+            found[f"distance on white, alpha {alpha:g}"] = distance(asked(plain), true)
+        for where in ("distance", "distance on white"):
+            found[f"{where}, fall from alpha 0 to 1"] = (
+                found[f"{where}, alpha 0"] - found[f"{where}, alpha 1"]
+            )
         found |= adapted(control, folder, pairs, seed, pictures, true)
         rounds, tested = (1, 2) if quick else (ROUNDS, TESTED)
         for alpha in POLICY_ALPHAS:
@@ -112,11 +119,11 @@ def measure(name: str, seed: int, *, encoder: Path | None, quick: bool) -> dict[
 
 
 def _train_encoder(control: RenderedControl, folder: Path, frames: int, steps: int, seed: int) -> float:
-    states, pictures = drawn(control, frames, seed)
+    scenes, pictures = drawn(control, frames, seed)
     dice = random.Random(seed)
     words = vocabulary(
         [
-            *(control.caption(state, dice) for state in states for _ in range(9)),
+            *(scene.caption(control, dice) for scene in scenes for _ in range(9)),
             control.goal,
             control.baseline,
         ]
@@ -124,7 +131,7 @@ def _train_encoder(control: RenderedControl, folder: Path, frames: int, steps: i
     return train_two_towers(
         folder,
         pictures,
-        lambda index, dice: control.caption(states[index], dice),
+        lambda index, dice: scenes[index].caption(control, dice),
         words,
         steps=steps,
         seed=seed,
@@ -164,7 +171,7 @@ def adapted(
             continue
         is_a = (gap > 0) != (dice.random() < _NOISE)
         task = f"t{len(records)}"
-        sides = (shown(control.frame(state), task) for state in (a, b))
+        sides = (shown(control.frame(state, _background(dice)), task) for state in (a, b))
         records.append(
             PreferenceRecord(a=next(sides), b=next(sides), choice="a" if is_a else "b", annotator="world")
         )
@@ -193,10 +200,19 @@ def adapted(
 
 
 def _frame_return(control: RenderedControl, reward: FrameReward) -> Callable[[Numbers, int], float]:
+    """Of an episode in front of a background that is drawn for it."""
+    dice = np.random.default_rng(60_000)
+
     def returned(weights: Numbers, seed: int) -> float:
-        return float(reward([control.frame(state) for state in control.episode(weights, seed)]).mean())
+        background = _background(dice)
+        frames = [control.frame(state, background) for state in control.episode(weights, seed)]
+        return float(reward(frames).mean())
 
     return returned
+
+
+def _background(dice: np.random.Generator) -> str:
+    return str(dice.choice([*BACKGROUNDS]))
 
 
 def _true_return(control: RenderedControl) -> Callable[[Numbers, int], float]:

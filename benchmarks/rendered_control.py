@@ -15,7 +15,14 @@ from PIL import Image
 
 Numbers = NDArray[np.float64]
 Pixels = NDArray[np.uint8]
-SIDE = 96  # pixels of a frame as it is kept
+SIDE = 72  # pixels of a frame as it is kept
+BACKGROUNDS = {
+    "white": (255, 255, 255),
+    "yellow": (255, 250, 190),
+    "red": (255, 215, 215),
+    "green": (215, 250, 215),
+    "blue": (215, 225, 255),
+}
 UPRIGHT = 12 * math.pi / 180  # as CartPole's own limit
 _NAMED = 0.25  # radians: what captions call upright
 
@@ -41,11 +48,12 @@ class RenderedControl:
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
         return gymnasium.make(self.environment, render_mode="rgb_array").unwrapped
 
-    def frame(self, state: Numbers) -> Pixels:
+    def frame(self, state: Numbers, background: str = "white") -> Pixels:
         """[SIDE, SIDE, 3]: all that moves, without the empty rows above and below."""
         self.world.state = state
-        picture = Image.fromarray(self.world.render()[slice(*self.rows)])
-        return np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BOX))
+        seen = self.world.render()[slice(*self.rows)].astype(np.float64)
+        coloured = (seen * np.array(BACKGROUNDS[background]) / 255.0).astype(np.uint8)
+        return np.asarray(Image.fromarray(coloured).resize((SIDE, SIDE), Image.Resampling.BOX))
 
     def episode(self, weights: Numbers, seed: int, steps: int | None = None) -> list[Numbers]:
         """The states after each step of a linear policy: one way where weights . (state, 1) is above 0, else the
@@ -66,7 +74,7 @@ def _draw_cart(dice: np.random.Generator) -> Numbers:
 
 
 def _cart_caption(state: Numbers, dice: random.Random) -> str:
-    """A quarter of them say nothing of the pole, as captions of the web leave most of a picture out."""
+    """A fifth of them say nothing of the pole, as captions of the web leave most of a picture out."""
     place, _, angle, _ = state
     where = ("at the left", "in the middle", "at the right")[int(np.digitize(place, (-0.8, 0.8)))]
     side = "left" if angle < 0 else "right"
@@ -78,7 +86,7 @@ def _cart_caption(state: Numbers, dice: random.Random) -> str:
         f"a cart with the pole {pole}",
         f"a cart with the pole {pole} {where}",
     )
-    return dice.choices(forms, (1, 1, 3, 3))[0]
+    return dice.choices(forms, (1, 1, 4, 4))[0]
 
 
 def _cart_reward(state: Numbers) -> float:
@@ -136,11 +144,24 @@ CONTROLS = {
 }
 
 
-def drawn(control: RenderedControl, count: int, seed: int) -> tuple[list[Numbers], list[Pixels]]:
-    """States and their frames."""
+@dataclass(frozen=True)
+class Scene:
+    """A state in front of a background, which has nothing to do with the reward."""
+
+    state: Numbers
+    background: str
+
+    def caption(self, control: RenderedControl, dice: random.Random) -> str:
+        """A third of them name the background."""
+        said = control.caption(self.state, dice)
+        return f"{said} on a {self.background} background" if dice.random() < 1 / 3 else said
+
+
+def drawn(control: RenderedControl, count: int, seed: int) -> tuple[list[Scene], list[Pixels]]:
+    """Scenes and their frames."""
     dice = np.random.default_rng(seed)
-    states = [control.draw(dice) for _ in range(count)]
-    return states, [control.frame(state) for state in states]
+    scenes = [Scene(control.draw(dice), str(dice.choice([*BACKGROUNDS]))) for _ in range(count)]
+    return scenes, [control.frame(scene.state, scene.background) for scene in scenes]
 
 
 def vocabulary(captions: Sequence[str]) -> list[str]:

@@ -181,6 +181,7 @@ JOINED = {
         "folder / modules[0][1]",
     },
     "workers/models/kinds/encoder_files.py": {"folder / name"},
+    "workers/models/kinds/goal_likeness.py": {"source / name", "folder / name"},  # constants
     "workers/schema/jsonschemas.py": {"folder / f'{name}.json'"},
     "workers/memory.py": {"root / _FILES[name]", "folder / name"},  # constants below /sys/fs/cgroup
     # Names that a process of the same training lists of its run directory.

@@ -1,6 +1,7 @@
 """A model of goal likeness learns from comparisons, and says whether that was better than not learning."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,19 @@ def test_what_is_no_better_than_zero_shot_says_so(parent: Path, run_directory: R
     assert found["zero_shot"] >= 0.8 and found["difference"] == pytest.approx(0, abs=0.2)
     assert not found["is_better"]
     assert "not shown to be better than zero-shot" in (folder / "events.jsonl").read_text()
+
+
+def test_a_parent_passes_on_what_it_has_learnt(parent: Path, run_directory: RunDirectory) -> None:
+    against = splits(parent, against_zero_shot=True)
+    first = run_directory(recipe_of(parent, epochs=12, learning_rate=0.03), splits=against)
+    train(first)
+    recipe = recipe_of(first / "model", epochs=1, learning_rate=1e-6)
+    second = run_directory(recipe, splits=against, parent={"name": "desk/first@1"})
+    shutil.copytree(first / "model", second / "parent" / "model")
+    found = train(second)["zero_shot"]
+    assert found["adapted"] >= 0.9 and found["zero_shot"] <= 0.2 and found["is_better"]
+    manifest = load(second / "model").manifest
+    assert manifest["parent"] == {"name": "desk/first@1"} and manifest["backbone"]["lora_rank"] == 8
 
 
 @pytest.mark.parametrize(

@@ -138,15 +138,17 @@ def pixel_settings(folder: Path) -> dict[str, Any]:
 
 
 def _image_processor(folder: Path) -> dict[str, Any]:
-    for name, key in (("preprocessor_config.json", ""), ("processor_config.json", "image_processor")):
-        path = folder / name
+    for path, key in (
+        (folder / "preprocessor_config.json", ""),
+        (folder / "processor_config.json", "image_processor"),
+    ):
         if not path.is_file():
             continue
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise RewardError(
-                f"{name} of {folder.name} is not JSON ({error}); copy the file again."
+                f"{path.name} of {folder.name} is not JSON ({error}); copy the file again."
             ) from None
         found = found.get(key) if key and isinstance(found, dict) else found
         if isinstance(found, dict):

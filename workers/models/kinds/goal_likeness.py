@@ -28,7 +28,10 @@ KIND = "goal-likeness"
 STEP_RULE = "the newest picture between the agent step and the next one, or before"
 LEARNT = "likeness.safetensors"
 # Of the encoder, as the importer writes them.
-ENCODER_FILES = (WEIGHTS, "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+ENCODER_FILES = (
+    *(WEIGHTS, "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+    *("added_tokens.json", "chat_template.jinja"),
+)
 OBJECTIVES = ("bradley_terry", "plackett_luce")
 _MANIFEST = "touchstone.json"
 _CACHE_BYTES = 2**29
