@@ -127,7 +127,7 @@ CONTROLS = {
             true_reward=_cart_reward,
             goal="a cart with the pole upright",
             baseline="a cart with a pole",
-            steps=100,
+            steps=80,
             rows=(140, 340),
         ),
         RenderedControl(
@@ -138,7 +138,7 @@ CONTROLS = {
             true_reward=_car_reward,
             goal="a car at the top of the right hill next to the flag",
             baseline="a car in the mountains",
-            steps=150,
+            steps=160,
         ),
     )
 }
