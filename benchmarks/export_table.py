@@ -24,6 +24,7 @@ KINDS = {
     "gated-decoder": "imported (attributes weighed by a gate)",
     "process-decoder": "imported (step rewards)",
     "implicit-process": "trained here, or imported (step rewards of a policy and its reference model)",
+    "goal-likeness": "imported (encoders of texts and pictures), and adapted here",
 }
 
 

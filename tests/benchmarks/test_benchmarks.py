@@ -422,11 +422,11 @@ def test_pictures() -> None:
 
 @pytest.mark.slow
 def test_goal_likeness() -> None:
-    """Twelve steps teach an encoder nothing: only that all of it runs, from frames to a policy."""
+    """Eight steps teach an encoder nothing: only that all of it runs, from frames to a policy."""
     pytest.importorskip("pygame")
     found = run_quick("goal_likeness")["CartPole"]
     assert all(0 <= found[name]["mean"] <= 1 for name in found if name.startswith(("distance,", "pairs")))
-    assert {"outcome, alpha 0", "outcome, alpha 1", "outcome, true reward"} <= set(found)
+    assert {"outcome, alpha 0", "outcome, alpha 0.5", "outcome, true reward"} <= set(found)
 
 
 @pytest.mark.slow

@@ -24,6 +24,8 @@ from workers.json_files import write_json
 from workers.models import LoadedModel, load
 from workers.models.backbones.goal_likeness import goal_likeness
 from workers.models.cache.embeddings import ChunkCache
+from workers.models.exporting import export
+from workers.models.exporting.source import ExportOptions
 from workers.schema import ObservationResult, Part, ScoreInput, Step, Task, Text, Trajectory
 from workers.schema.endpoints import parse_spec
 from workers.text.pictures import PICTURE_TOKENS
@@ -223,6 +225,16 @@ def test_an_artifact_that_was_changed_is_not_loaded(model: LoadedModel, public: 
         load(folder)
     manifest = json.loads((folder / "touchstone.json").read_text())
     assert manifest["template_fingerprint"] == found.manifest["template_fingerprint"]
+
+
+@pytest.mark.slow
+def test_a_package_of_it_scores_alike(public: Path, tmp_path: Path) -> None:
+    """It is compared with the artifact, in a process without this package."""
+    imported(tmp_path / "run", public, goal=GOAL, baseline=BASELINE)
+    usage = export(tmp_path / "run" / "model", "standalone", tmp_path / "out", ExportOptions())
+    assert "a reward within" in usage.checked
+    with pytest.raises(RewardError, match="has no form 'transformers'"):
+        export(tmp_path / "run" / "model", "transformers", tmp_path / "other", ExportOptions())
 
 
 def component(**values: Any) -> Json:
