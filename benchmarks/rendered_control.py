@@ -30,7 +30,8 @@ _NAMED = 0.25  # radians: what captions call upright
 @dataclass(frozen=True)
 class RenderedControl:
     """place: numbers of a state that its frame shows. draw: a state. caption: of a state. true_reward: of a state.
-    goal, baseline: what pictures are compared with. steps: of an episode. rows: of a frame."""
+    goal, baseline: what pictures are compared with. steps: of an episode. rows: of a frame.
+    units: what the numbers of an observation are divided by for a policy; () leaves them."""
 
     name: str
     environment: str
@@ -41,6 +42,7 @@ class RenderedControl:
     baseline: str
     steps: int
     rows: tuple[int, int] = (0, 400)
+    units: tuple[float, ...] = ()
 
     @cached_property
     def world(self) -> Any:
@@ -61,7 +63,8 @@ class RenderedControl:
         observed, _ = self.world.reset(seed=seed)
         last, states = self.world.action_space.n - 1, []
         for _ in range(self.steps if steps is None else steps):
-            action = last if float(weights[:-1] @ observed + weights[-1]) > 0 else 0
+            numbers = np.asarray(observed) / (self.units or 1.0)
+            action = last if float(weights[:-1] @ numbers + weights[-1]) > 0 else 0
             observed, *_ = self.world.step(action)
             if hasattr(self.world, "steps_beyond_terminated"):
                 self.world.steps_beyond_terminated = None  # CartPole's warning about what follows its end
@@ -138,7 +141,8 @@ CONTROLS = {
             true_reward=_car_reward,
             goal="a car at the top of the right hill next to the flag",
             baseline="a car in the mountains",
-            steps=160,
+            steps=200,
+            units=(1.0, 0.07),  # speeds are at most 0.07
         ),
     )
 }
