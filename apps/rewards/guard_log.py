@@ -20,7 +20,8 @@ CUT = " […] "
 
 
 class GuardResult(msgspec.Struct, frozen=True, kw_only=True):
-    """rule: the name of the check that decided; None where none did. violations: of all checks by this action."""
+    """rule: the name of the check that decided, or `violation probability`; None where neither did. violations: of all
+    checks by this action."""
 
     decision: Decision
     rule: str | None = None

@@ -30,6 +30,7 @@ from workers.schema.components import (
 )
 from workers.schema.endpoints import EndpointSpec, parse_spec, parse_transforms, step_transform_problem
 from workers.schema.program_part import PythonProgram
+from workers.schema.recipe import VIOLATION
 from workers.schema.transforms import Delta, Pessimism
 
 
@@ -210,6 +211,7 @@ def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:
     _refuse_mixed_aggregations(summed)
     if summed and (problem := step_transform_problem(spec, str(summed[0].manifest.get("aggregation")))):
         raise DomainError(problem, pointer="/transforms")
+    _require_violation_model(spec, models)
     for index, component in enumerate(spec.components):
         if isinstance(component, CriterionPart) and not models[component.model].manifest.get("criteria"):
             raise DomainError(
@@ -237,6 +239,21 @@ def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:
                 f"delta makes differences of step scores, and those of {values[0]} (aggregation value) are differences "
                 "already; remove the transform.",
                 pointer=at,
+            )
+
+
+def _require_violation_model(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:
+    name = None if spec.guard is None else spec.guard.component
+    for part in spec.components:
+        if (
+            isinstance(part, RewardModelPart)
+            and part.name == name
+            and models[part.model].manifest.get("objective") != VIOLATION
+        ):
+            raise DomainError(
+                f"{part.model} does not say how likely a violation comes; train a model with the objective "
+                f"{VIOLATION!r} on step labels.",
+                pointer="/guard/component",
             )
 
 

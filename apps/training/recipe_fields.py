@@ -16,6 +16,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
             "discount",
             "expectile",
             "mixture",
+            "horizon",
+            "prefixes",
             "regulariser",
             "alternatives",
             "action_numbers",

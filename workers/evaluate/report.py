@@ -21,9 +21,11 @@ from workers.evaluate.rating_intervals import rating_intervals
 from workers.evaluate.scores import scores_report
 from workers.evaluate.steps import steps_report
 from workers.evaluate.verdicts import position_report, verdict_report
+from workers.evaluate.violations import violations_report
 from workers.models import LocalScorer, ModelScore
 from workers.objectives.length_effect import agent_text_length
 from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory
+from workers.schema.recipe import VIOLATION
 from workers.schema.records import record_trajectories
 
 
@@ -41,7 +43,11 @@ def evaluate(
     """
     started = time.monotonic()
     scored = scorer(test)
-    report = report_of(scored, scorer(validation), criteria=scorer.model.compared_by, learned=learned)
+    known = scorer(validation)
+    report = report_of(scored, known, criteria=scorer.model.compared_by, learned=learned)
+    if scorer.model.manifest.get("objective") == VIOLATION:
+        horizon = scorer.model.manifest["horizon"]
+        report["violations"] = violations_report(scored, known, horizon, learned)
     if (intervals := rating_intervals(scored, scorer.model.manifest)) is not None:
         report["rating_intervals"] = intervals
     compared = [

@@ -23,7 +23,7 @@ from workers.models.reward_model import RewardModel
 from workers.schema import SCHEMA_VERSION, parse_json
 from workers.schema.decode import require_object
 from workers.schema.parents import DECODER_KINDS
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import VIOLATION, Recipe
 from workers.schema.remote_models import Ask, ModelProbe
 from workers.text import template_fingerprint
 
@@ -120,8 +120,7 @@ def _describe(
 ) -> None:
     manifest = part | {
         "schema_version": SCHEMA_VERSION,
-        "objective": recipe.objective,
-        "criterion": recipe.criterion,
+        **objective_of(recipe),
         "template_fingerprint": template_fingerprint(renderer) if recipe.backbone != "features" else None,
         "template_rewrites": renderer.rewrites,
         **said,
@@ -132,6 +131,12 @@ def _describe(
         "files": {path.name: file_hash(path) for path in sorted(folder.iterdir()) if path.name != MANIFEST},
     }
     write_manifest(folder, manifest)
+
+
+def objective_of(recipe: Recipe) -> dict[str, Any]:
+    """What a manifest has of it."""
+    horizon = {"horizon": recipe.horizon} if recipe.objective == VIOLATION else {}
+    return {"objective": recipe.objective, "criterion": recipe.criterion} | horizon
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:

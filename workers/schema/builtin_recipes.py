@@ -32,7 +32,7 @@ FEEDBACK_KEYS = (
         "negate",
         "hindsight",
     ),
-    *("discount", "expectile", "mixture", "regulariser", "alternatives", "stages"),
+    *("discount", "expectile", "mixture", "horizon", "prefixes", "regulariser", "alternatives", "stages"),
     *("generators", "factors", "factor_margin", "generated_per_trajectory", "generated_weight"),
     "correction_weight",
 )
@@ -81,7 +81,7 @@ def builtin_recipes() -> dict[str, Recipe]:
         "bradley-terry-unfrozen": parse_recipe(UNFROZEN),
         **{
             f"{name.replace('_', '-')}-linear": parse_recipe({"objective": name, "backbone": "linear"})
-            for name in ("bradley_terry", "outcome", "process", "regression", "td", "joint")
+            for name in ("bradley_terry", "outcome", "process", "regression", "td", "violation", "joint")
         },
         "bradley-terry-hybrid": parse_recipe({"backbone": "hybrid"}),
         **{

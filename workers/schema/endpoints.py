@@ -65,9 +65,11 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def components_read(self) -> frozenset[str]:
-        """The components that a transform or another component looks at."""
-        by_transforms = frozenset(name for part in self.transforms for name in part.components_read)
-        return by_transforms | {part.component for part in self.components if isinstance(part, Improvement)}
+        """The components that a transform, the guard or another component looks at."""
+        found = frozenset(name for part in self.transforms for name in part.components_read)
+        if self.guard is not None and self.guard.component is not None:
+            found |= {self.guard.component}
+        return found | {part.component for part in self.components if isinstance(part, Improvement)}
 
     @property
     def compares_groups(self) -> bool:
@@ -102,10 +104,19 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, components=parts)
 
     def with_component_name(self, before: str, after: str) -> "EndpointSpec":
-        """The same with another name of a component, where the transforms look for it too."""
+        """The same with another name of a component, where transforms and the guard look for it too."""
         components = (_with_component_name(part, before, after) for part in self.components)
         transforms = (_with_component_name(part, before, after) for part in self.transforms)
-        return msgspec.structs.replace(self, components=tuple(components), transforms=tuple(transforms))
+        guard = None if self.guard is None else _with_component_name(self.guard, before, after)
+        return msgspec.structs.replace(
+            self, components=tuple(components), transforms=tuple(transforms), guard=guard
+        )
+
+    @property
+    def check_names(self) -> tuple[str, ...]:
+        """Of all policy checks."""
+        parts = [part for part in self.components if isinstance(part, PolicyChecks)]
+        return tuple(dict.fromkeys(check.name for part in parts for check in part.checks))
 
     def to_builtins(self) -> dict[str, Any]:
         """Defaults written out: what a revision means must not change with them. What is None is left out."""
@@ -290,6 +301,12 @@ def _require_sense(spec: EndpointSpec, pointer: str) -> None:
             "nothing of this endpoint compares the inputs of a group; remove group_size.",
             pointer=f"{pointer}/group_size",
         )
+    if spec.guard is not None:
+        models = [part.name for part in spec.components if isinstance(part, RewardModelPart)]
+        try:
+            spec.guard.require_sense(models, spec.check_names)
+        except InvalidRecord as error:
+            raise error.at(f"{pointer}/guard") from None
     if all(component.weight == 0 for component in spec.components):
         raise InvalidRecord(
             "every weight is 0, so every reward would be 0. Give a component a weight.",

@@ -21,6 +21,7 @@ from workers.schema.recipe_values import (
     INVERSE,
     OBJECTIVES,
     SINGLE,
+    VIOLATION,
     Recipe,
 )
 
@@ -34,6 +35,7 @@ __all__ = [
     "INVERSE",
     "OBJECTIVES",
     "SINGLE",
+    "VIOLATION",
     "Recipe",
     "decode_recipe",
     "fitting",

@@ -10,6 +10,7 @@ from workers.schema.recipe_values import (
     INVERSE,
     OBJECTIVES,
     SINGLE,
+    VIOLATION,
     Recipe,
 )
 
@@ -54,6 +55,12 @@ def check_recipe(recipe: Recipe) -> None:
         _check_inverse(recipe)
     if recipe.objective == GOAL_SCORES:
         _check_goal_scores(recipe)
+    if recipe.objective == VIOLATION and recipe.aggregation != "value":
+        raise RewardError(
+            f"the objective {VIOLATION!r} learns log-odds after each step, so aggregation = {recipe.aggregation!r} "
+            "means nothing to it; use 'value'.",
+            pointer="/aggregation",
+        )
     if recipe.backbone in CONVEX and (recipe.heads_only or recipe.unfrozen):
         key = "unfrozen" if recipe.unfrozen else "heads_only"
         raise RewardError(

@@ -59,6 +59,8 @@ PURPOSES: dict[str, str] = {
     "expectile": "of 'td' and 'smore': 0.5 learns what the agents reach on average, towards 1 what the best of their "
     "continuations reach",
     "mixture": "of 'smore': how much reaching goals counts against scores that agree from step to step (beta)",
+    "horizon": "of 'violation': among how many of the next steps a violation is foreseen; 0 is all the rest",
+    "prefixes": "of 'violation': learn after each step; false learns from whole trajectories alone",
     "regulariser": "of 'inverse_q': how far rewards may be from 0 (alpha of the chi-squared divergence); small "
     "values keep them small",
     "alternatives": "of 'inverse_q': with how many other possible steps each step of a demonstration is compared, at "
@@ -172,6 +174,8 @@ REASONS: dict[str, str] = {
     "discount": "a trajectory is worth what it reaches, however long it takes",
     "expectile": "the mean is what step rewards are differences of",
     "mixture": "both count the same",
+    "horizon": "a guard that stops a step late has the whole rest to lose",
+    "prefixes": "a guard reads prefixes, and a model of whole trajectories has seen none",
     "regulariser": "as in the paper's code",
     "alternatives": "each is a trajectory to read; more tell more exactly what a step is better than",
     "action_numbers": "text has no numbers; a model of numbers has to be told",

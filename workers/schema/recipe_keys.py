@@ -13,6 +13,7 @@ from workers.schema.recipe import (
     IMPLICIT,
     INVERSE,
     SINGLE,
+    VIOLATION,
     Recipe,
     decode_recipe,
     fitting,
@@ -68,6 +69,7 @@ READERS = (
         lambda recipe: recipe.learns_values or recipe.objective == GOAL_SCORES,
     ),
     KeyReader(("mixture",), f"objective = {GOAL_SCORES!r}", _of_objectives(GOAL_SCORES)),
+    KeyReader(("horizon", "prefixes"), f"objective = {VIOLATION!r}", _of_objectives(VIOLATION)),
     KeyReader(("regulariser", "alternatives"), f"objective = {INVERSE!r}", _of_objectives(INVERSE)),
     KeyReader(("stages",), "objective = 'perceptual'", _of_objectives("perceptual")),
     KeyReader(

@@ -12,8 +12,9 @@ from workers.schema.recipe_help import Channel, Generator, Searched
 Share = Annotated[float, Meta(ge=0, lt=1)]
 NonNegative = Annotated[float, Meta(ge=0, le=1000)]
 # Of kinds of their own, and no part of `joint`: a language model that writes, one that is read as a policy, scores of
-# steps for goals, and what learns from demonstrations, whose step rewards have scales of their own.
+# steps for goals, log-odds of violations, and what learns from demonstrations, whose step rewards have other scales.
 GENERATIVE, IMPLICIT, INVERSE, GOAL_SCORES = "generative", "implicit_process", "inverse_q", "smore"
+VIOLATION = "violation"
 FROM_DEMONSTRATIONS = (INVERSE, "imitation", "perceptual")
 # One file each; their names are enough here, where torch must not be loaded. `joint` has all of them.
 _PARTS = ("length_effect", "distributions")  # of objectives, in files next to them
@@ -22,10 +23,10 @@ SINGLE = tuple(
     sorted(
         name
         for name in _FILES
-        if name not in (GENERATIVE, IMPLICIT, GOAL_SCORES, *FROM_DEMONSTRATIONS, *_PARTS)
+        if name not in (GENERATIVE, IMPLICIT, GOAL_SCORES, VIOLATION, *FROM_DEMONSTRATIONS, *_PARTS)
     )
 )
-OBJECTIVES = (*SINGLE, *FROM_DEMONSTRATIONS, GENERATIVE, IMPLICIT, GOAL_SCORES, "joint")
+OBJECTIVES = (*SINGLE, *FROM_DEMONSTRATIONS, GENERATIVE, IMPLICIT, GOAL_SCORES, VIOLATION, "joint")
 Positive = Annotated[float, Meta(gt=0, le=1000)]
 CONVEX = ("linear", "hybrid")  # backbones that are fitted whole, with no weights to start from
 
@@ -44,6 +45,8 @@ class Recipe:
     discount: Annotated[float, Meta(gt=0, le=1)] = 1.0
     expectile: Annotated[float, Meta(gt=0, lt=1)] = 0.5
     mixture: Annotated[float, Meta(gt=0, lt=1)] = 0.5
+    horizon: Annotated[int, Meta(ge=0, le=1000)] = 0
+    prefixes: bool = True
     regulariser: Positive = 0.5
     alternatives: Annotated[int, Meta(ge=1, le=256)] = 4
     action_numbers: Annotated[int, Meta(ge=0, le=10_000)] = 0

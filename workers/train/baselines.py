@@ -12,7 +12,8 @@ from workers.evaluate.neighbour_baseline import Embeddings, neighbour_scores
 from workers.evaluate.ngram_baseline import fit_ngrams
 from workers.models import LoadedModel
 from workers.schema import FeedbackRecord
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import VIOLATION, Recipe
+from workers.schema.recipe_help import Channel
 from workers.schema.records import record_trajectories
 from workers.text import RememberingRenderer, StepTextRenderer
 from workers.train.limits import TrainingStopped
@@ -49,7 +50,7 @@ def fit_baselines(
         own = model.renderer
         is_own = isinstance(own, RememberingRenderer) and isinstance(own.renderer, StepTextRenderer)
         reading = LinearReading.through(own) if is_own else LinearReading.of(recipe)
-        for name, channels in (("linear", ()), ("structure", STRUCTURE)):
+        for name, channels, prefixes in _linear_models(recipe):
             if name != "linear" or not is_linear(recipe):
                 models[name] = linear_scores(
                     recipe,
@@ -58,6 +59,7 @@ def fit_baselines(
                     test,
                     seed=seed,
                     channels=channels,
+                    prefixes=prefixes,
                     reading=reading,
                     stop=stop,
                 )
@@ -79,6 +81,17 @@ def fit_baselines(
         {part: found.held_out for part, found in neighbours.items()},
         best_baselines(known, within, model.compared_by, folds=_folds(models.values())),
     )
+
+
+def _linear_models(recipe: Recipe) -> list[tuple[str, tuple[Channel, ...], bool]]:
+    """Names, what they read of a step, and whether they learn from prefixes."""
+    found: list[tuple[str, tuple[Channel, ...], bool]] = [
+        ("linear", (), True),
+        ("structure", STRUCTURE, True),
+    ]
+    if recipe.objective == VIOLATION:
+        found += [("words", ("words",), True), ("whole", (), False)]
+    return found
 
 
 def _folds(models: Iterable[BaselineScores]) -> Mapping[str, int]:

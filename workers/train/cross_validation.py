@@ -13,6 +13,7 @@ from workers.evaluate.ngram_baseline import NgramRewards, ngram_rewards
 from workers.evaluate.predictions import ScoredRecord, on_reward_scale, score_records
 from workers.evaluate.steps import fits_threshold
 from workers.models import LoadedModel, ModelScore, RewardModel, renderer_of
+from workers.models.artifact import objective_of
 from workers.objectives import Examples, collect, collect_training
 from workers.schema import FeedbackRecord
 from workers.schema.conditions import training_records
@@ -162,9 +163,10 @@ class CrossValidation:
         trainer = self._trained(self.recipe, training, validation, self._reliabilities(training, validation))
         # In the precision of training: a measurement of the recipe, not the model that will be served.
         reward = reward_statistics(
-            score_rendered(trainer.model, training.own_rendered, cache=trainer.end_cache).raw
+            score_rendered(trainer.model, training.own_rendered, cache=trainer.end_cache).raw,
+            self.recipe.objective,
         )
-        manifest = {"criterion": self.recipe.criterion, "criteria": training.criteria, "reward": reward}
+        manifest = objective_of(self.recipe) | {"criteria": training.criteria, "reward": reward}
         if (line := trainer.module.rating_line()) is not None:
             manifest["rating_line"] = line
         model = LoadedModel(trainer.model, manifest)

@@ -52,12 +52,14 @@ def linear_scores(
     *,
     seed: int,
     channels: tuple[Channel, ...] = (),
+    prefixes: bool = True,
     reading: LinearReading | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> BaselineScores:
     """The linear model's score of each trajectory of the test and the validation records, and of those it learnt from.
 
-    It learns from `known_records`. channels: what it reads of a step; all for none. Empty where a linear model cannot
+    It learns from `known_records`. channels: what it reads of a step; all for none. prefixes: of violations, whether it
+    learns from them. Empty where a linear model cannot
     learn from these records.
     """
     reading = reading or LinearReading.of(recipe)
@@ -68,6 +70,7 @@ def linear_scores(
         generators=(),
         annotators="equal" if recipe.annotators == "equal" else "given",  # learning them takes more trainings
         channels=channels,
+        prefixes=prefixes,
     )
     training_run = CrossValidation(
         linear,

@@ -180,7 +180,7 @@ class TrainingPipeline:
         model.backbone.finish_training()
         self.events(message=f"scoring {len(training.own_rendered):,} training trajectories")
         scores = score_rendered(model, training.own_rendered, cache=trainer.end_cache)
-        reward = reward_statistics(scores.raw)
+        reward = reward_statistics(scores.raw, self.recipe.objective)
         validation = self._examples(splits["validation"])
         validation_scores = score_rendered(model, validation.own_rendered, cache=trainer.end_cache)
         detector = OodDetector.fit(scores.ends, validation_scores.ends)

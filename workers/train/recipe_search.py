@@ -36,6 +36,7 @@ _MEASURES = {
     "outcome": (("outcome", "auc"), _PREFERENCE),
     "process": (("steps", "first_error_accuracy"), _PREFERENCE, ("outcome", "auc")),
     "progress": (("outcome", "auc"), _PREFERENCE),
+    "violation": (("violations", "auc"), ("steps", "first_error_accuracy")),
     "td": (("outcome", "auc"), _PREFERENCE),
     "regression": (("scores", "spearman"), _PREFERENCE),
     "ordinal": (("scores", "spearman"), _PREFERENCE),

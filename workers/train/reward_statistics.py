@@ -11,6 +11,7 @@ from workers.errors import RewardError
 from workers.models import RewardModel
 from workers.schema import Trajectory
 from workers.schema.endpoints import UNCERTAIN_ABOVE
+from workers.schema.recipe import VIOLATION
 
 _TOKENS = 16_384  # of a batch
 _QUANTILES = 100
@@ -63,8 +64,9 @@ def trajectory_scorer(model: RewardModel, cache: Any = None) -> Callable[[Sequen
     return score
 
 
-def reward_statistics(raw: Tensor) -> dict[str, float]:
-    """Median and standard deviation of the raw reward over the distinct training trajectories.
+def reward_statistics(raw: Tensor, objective: str = "") -> dict[str, float]:
+    """Median and standard deviation of the raw reward over the distinct training trajectories; 0 and 1 where it is the
+    log-odds of violations, which mean something as they are.
 
     In the precision of training: rounding moves single rewards, hardly their median and spread. Raises RewardError
     where all are the same.
@@ -75,7 +77,11 @@ def reward_statistics(raw: Tensor) -> dict[str, float]:
             "the trained model gives every training trajectory the same reward; train longer, or with a higher "
             "learning rate."
         )
-    return {"median": float(raw.quantile(0.5)), "std": std}
+    return (
+        {"median": 0.0, "std": 1.0}
+        if objective == VIOLATION
+        else {"median": float(raw.quantile(0.5)), "std": std}
+    )
 
 
 def training_statistics(

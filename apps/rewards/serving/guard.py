@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from apps.rewards.guard_log import GuardResult
+from apps.rewards.guard_log import Decision, GuardResult
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.request_keys import GUARD_KEYS
 from apps.rewards.serving.requests import ScoreRequest, check_keys, parse_tags, parse_version, read_document
@@ -26,6 +26,7 @@ from workers.schema.policy_checks import PolicyCheck
 from workers.schema.policy_part import PolicyChecks
 from workers.schema.rendered_items import parse_scored_item
 
+PROBABILITY = "violation probability"  # what decided, where checks are called by their names
 _UNSURE = ("uncertain", "out_of_distribution")
 
 
@@ -68,13 +69,24 @@ def decide(response: ScoreResponse) -> None:
             status=422,
         )
     response.guards = [
-        _by_checks(_violations(checks, item)) or _by_reward(spec, score) or GuardResult(decision="allow")
+        _decision(spec, _violations(checks, item), score)
         for item, score in zip(response.sent_items, response.scores, strict=True)
     ]
     response.scores = [
         replace(score, flags=(*score.flags, f"guard_{result.decision}"))
         for result, score in zip(response.guards, response.scores, strict=True)
     ]
+
+
+def _decision(spec: EndpointSpec, found: list[Violation], score: ItemScore) -> GuardResult:
+    """The first that denies, else the first that asks. A check with a weight is evidence, and decides nothing alone."""
+    weights = {} if spec.guard is None else spec.guard.check_weights
+    decisive = [each for each in found if each.check.name not in weights]
+    results = [_by_checks(decisive), _by_probability(spec.guard, found, score), _by_reward(spec, score)]
+    made = [result for result in results if result is not None]
+    chosen = next((result for result in made if result.decision == "deny"), made[0] if made else None)
+    chosen = chosen or GuardResult(decision="allow")
+    return msgspec.structs.replace(chosen, violations=_violation_rows(found))
 
 
 def policy_checks_of(response: ScoreResponse) -> list[PolicyCheck]:
@@ -115,17 +127,47 @@ def _by_checks(found: list[Violation]) -> GuardResult | None:
         decision=first.check.effect,
         rule=first.check.name,
         reason=first.check.reason or first.reason,
-        violations=[
-            {
-                "rule": each.check.name,
-                "effect": each.check.effect,
-                "tool": each.tool,
-                "call": each.call,
-                "reason": each.reason,
-            }
-            for each in found
-        ],
     )
+
+
+def _violation_rows(found: list[Violation]) -> list[dict[str, Any]]:
+    return [
+        {
+            "rule": each.check.name,
+            "effect": each.check.effect,
+            "tool": each.tool,
+            "call": each.call,
+            "reason": each.reason,
+        }
+        for each in found
+    ]
+
+
+def _by_probability(
+    settings: GuardSettings | None, found: list[Violation], score: ItemScore
+) -> GuardResult | None:
+    """The rewards of a model of violations are log-odds that none comes, with the median 0 and the spread 1."""
+    if settings is None or not settings.has_probability:
+        return None
+    broken = list(
+        dict.fromkeys(each.check.name for each in found if each.check.name in settings.check_weights)
+    )
+    value = None if settings.component is None else score.values[settings.component]
+    chance = settings.probability(value, broken)
+    bounds: tuple[tuple[Decision, float | None], ...] = (
+        ("deny", settings.deny_above),
+        ("ask", settings.ask_above),
+    )
+    for decision, bound in bounds:
+        if bound is not None and chance >= bound:
+            by = [] if settings.component is None else [settings.component]
+            by += [f"broken: {', '.join(broken)}"] if broken else []
+            return GuardResult(
+                decision=decision,
+                rule=PROBABILITY,
+                reason=f"A violation has the probability {chance:.2f} ({bound:g} or more; {'; '.join(by)}).",
+            )
+    return None
 
 
 def _by_reward(spec: EndpointSpec, score: ItemScore) -> GuardResult | None:

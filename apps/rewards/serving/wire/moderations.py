@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from apps.rewards.guard_log import GuardResult
-from apps.rewards.serving.guard import decide, policy_checks_of
+from apps.rewards.serving.guard import PROBABILITY, decide, policy_checks_of
 from apps.rewards.serving.requests import ScoreRequest, read_document
 from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import Wire, endpoint_of, filled, text, wire_request
@@ -43,6 +43,9 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
 
 def reply(response: ScoreResponse) -> dict[str, Any]:
     names = [check.name for check in policy_checks_of(response)]
+    settings = None if response.spec is None else response.spec.guard
+    if settings is not None and settings.has_probability:
+        names.append(PROBABILITY)
     return {
         "id": f"modr-{uuid4().hex}",
         "model": response.endpoint,
@@ -51,7 +54,7 @@ def reply(response: ScoreResponse) -> dict[str, Any]:
 
 
 def _result(names: list[str], decision: GuardResult) -> dict[str, Any]:
-    broken = {each["rule"] for each in decision.violations}
+    broken = {each["rule"] for each in decision.violations} | {decision.rule}
     categories = {name: name in broken for name in names}
     categories[REWARD] = decision.decision == "ask" and decision.rule is None
     return {
