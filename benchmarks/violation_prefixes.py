@@ -107,13 +107,18 @@ def split(records: Sequence[StepLabelRecord], *, test: float = 0.2, validation: 
     }
 
 
-def measure(splits: Splits, checks: Sequence[PolicyCheck], held_out: Splits | None = None) -> dict[str, Any]:
+def measure(
+    splits: Splits,
+    checks: Sequence[PolicyCheck],
+    held_out: Splits | None = None,
+    recipes: Sequence[str] = tuple(RECIPES),
+) -> dict[str, Any]:
     """By recipe, the report of the test split, the weights of checks and the model, and the report of a held-out
     domain."""
     learned = LearnedBaselines(models=_baselines(splits))
     found: dict[str, Any] = {}
-    for name, fields in RECIPES.items():
-        recipe = parse_recipe({"objective": "violation", **fields})
+    for name in recipes:
+        recipe = parse_recipe({"objective": "violation", **RECIPES[name]})
         run = CrossValidation(recipe, 0, torch.device("cpu"), no_report)
         _, model = run.trainer_on(splits["train"], splits["validation"])
         scorer = RecordScorer(model)
@@ -173,13 +178,14 @@ def main() -> None:
     parser.add_argument("--per-task", type=int, default=2, help="conversations of each agent in each task")
     parser.add_argument("--most", type=int, default=10, help="planted violations of each check and way")
     parser.add_argument("--out", type=Path, default=Path("violation_prefixes.json"))
+    parser.add_argument("--recipes", nargs="+", choices=tuple(RECIPES), default=list(RECIPES))
     options = parser.parse_args()
     desk = split(list(desk_records(list(TASKS.values()), options.per_task)))
     airline, retail = (tau_records(domain, options.most) for domain in ("airline", "retail"))
     halves = split(retail, test=0.5, validation=0.5)
     found = {
-        "desk": measure(desk, desk_checks()),
-        "airline": measure(split(airline), checks_of("airline"), halves),
+        "desk": measure(desk, desk_checks(), recipes=options.recipes),
+        "airline": measure(split(airline), checks_of("airline"), halves, options.recipes),
     }
     options.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 

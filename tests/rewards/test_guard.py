@@ -7,6 +7,7 @@ import pytest
 from touchstone_client import AsyncRewardClient, Refused, RewardClient
 from touchstone_client.retries import Retries
 
+from apps.core.errors import DomainError
 from apps.rewards.services import put_spec
 from tests.rewards.conftest import serves, wait_until
 
@@ -121,3 +122,29 @@ def _is_closed(url: str) -> bool:
     parts = urlsplit(url)
     with socket.socket() as probe:
         return probe.connect_ex((parts.hostname, parts.port)) != 0
+
+
+def test_weighed_checks_decide_by_the_probability(
+    service: Any, http: Any, endpoint: str, project: Any
+) -> None:
+    """-1 and 3 for `confirm`: 0.88 denies; a check without a weight still decides alone."""
+    guard = {"ask_above": 0.3, "deny_above": 0.8, "intercept": -1.0, "check_weights": {"confirm": 3.0}}
+    version = put_spec(project=project, endpoint_name=endpoint, spec={**SPEC, "guard": guard}, by=None).number
+    wait_until(lambda: serves(service, endpoint, version))
+    denied = post(http, endpoint, messages=TALK[:1], action=CANCEL).json()
+    assert (denied["decision"], denied["rule"]) == ("deny", "violation probability")
+    assert "0.88" in denied["reason"] and denied["violations"][0]["rule"] == "confirm"
+    assert post(http, endpoint, messages=TALK, action=CANCEL).json()["decision"] == "allow"
+    asked = post(http, endpoint, messages=TALK, action={"name": "refund", "arguments": {"amount": 80}})
+    assert (asked.json()["decision"], asked.json()["rule"]) == ("ask", "limit")
+
+
+def test_a_model_of_rewards_is_no_model_of_violations(endpoint: str, project: Any) -> None:
+    model = project.reward_models.first()
+    spec = {
+        "components": [{"name": "quality", "type": "reward_model", "model": str(model)}],
+        "guard": {"component": "quality", "ask_above": 0.5},
+    }
+    with pytest.raises(DomainError, match="objective 'violation'") as raised:
+        put_spec(project=project, endpoint_name=endpoint, spec=spec, by=None)
+    assert raised.value.pointer == "/guard/component"
