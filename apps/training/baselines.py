@@ -19,6 +19,9 @@ BASELINES = {
     "first_step": "first step",
     "last_step": "last step",
     "most_common": "most frequent step",
+    "steps_seen": "steps seen",
+    "words": "words of the prefix",
+    "whole": "learnt from whole trajectories",
 }
 LEARNED = frozenset(BASELINES[name] for name in ("ngrams", "linear", "structure", "numbers", "neighbours"))
 _SIMPLER = "is simpler and faster, and not shown to be worse: train with backbone = “linear”"

@@ -73,6 +73,7 @@ REPORT: Json = {
         "steps": _measure(
             "step labels", first_error_accuracy=_NUMBER_OR_NULL, f1=_NUMBER_OR_NULL, baselines=_BASELINES
         ),
+        "violations": _measure("violations on prefixes", auc=_NUMBER_OR_NULL, interval=_INTERVAL),
         "outcome": _measure("outcomes", auc=_NUMBER_OR_NULL, interval=_INTERVAL, baselines=_BASELINES),
         "scores": _measure("rubric scores and ratings", spearman=_NUMBER_OR_NULL),
         "calibration": _measure("of preferences", ece=_NUMBER_OR_NULL),

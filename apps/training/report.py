@@ -8,11 +8,13 @@ from apps.core.number_format import (
     decimal,
 )
 from apps.training.ablation_report import ablation_report
+from apps.training.baselines import baseline_name
 from apps.training.report_charts import (
     best_of_n_chart,
     calibration_chart,
     over_optimisation_chart,
     reinforcement_charts,
+    violations_chart,
 )
 from apps.training.report_measures import MIN_TASKS, Measure, Mistake, measured, measures
 from apps.training.report_summary import comparison_in_words, summarize
@@ -52,6 +54,11 @@ def report_context(report: dict[str, Any] | None, project: Project) -> dict[str,
         "calibration": calibration_chart(report),
         "best_of_n": best_of_n_chart(report),
         "over_optimisation": over_optimisation_chart(report),
+        "violations_chart": violations_chart(report),
+        "violation_baselines": [
+            (baseline_name(name), point)
+            for name, point in ((report or {}).get("violations") or {}).get("baselines", {}).items()
+        ],
         "reinforced": reinforcement_charts(report),
         "search": search_report(report),
         "ablation": ablation_report(report),

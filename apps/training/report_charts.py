@@ -109,3 +109,28 @@ def reinforcement_charts(report: dict[str, Any] | None) -> dict[str, dict[str, A
         }
         for name, (axis, series) in _REINFORCEMENT_SERIES.items()
     }
+
+
+def violations_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
+    """For charts.js: shares of trajectories with an alarm, by agent steps seen."""
+    curve = ((report or {}).get("violations") or {}).get("curve") or []
+    if not curve:
+        return None
+    names = {
+        "detected": "alarm, with a violation",
+        "violated": "violation has come",
+        "false": "alarm, without a violation",
+    }
+    return {
+        "kind": "line",
+        "x": {"name": "agent steps seen"},
+        "y": {"name": "trajectories", "share": True, "min": 0, "max": 1},
+        "series": [
+            {
+                "name": label,
+                "points": [[row["seen"], row[name]] for row in curve],
+                "dashed": name != "detected",
+            }
+            for name, label in names.items()
+        ],
+    }

@@ -140,7 +140,7 @@ def test_weighed_checks_decide_by_the_probability(
 
 
 def test_a_model_of_rewards_is_no_model_of_violations(endpoint: str, project: Any) -> None:
-    model = project.reward_models.first()
+    model = project.models.first()
     spec = {
         "components": [{"name": "quality", "type": "reward_model", "model": str(model)}],
         "guard": {"component": "quality", "ask_above": 0.5},

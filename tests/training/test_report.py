@@ -159,6 +159,32 @@ def test_what_is_wrong_is_part_of_the_verdict() -> None:
     assert (found.tone, found.sentence.endswith("The test leaks.")) == ("bad", True)
 
 
+def test_violations_on_prefixes(project: Project) -> None:
+    point = {
+        "false_alarms": 4.0,
+        "false_alarms_interval": [1.0, 9.0],
+        "detected": 0.8,
+        "before": 0.6,
+        "lead": 2.0,
+    }
+    point |= {"detected_interval": [0.7, 0.9], "lead_interval": [1.0, 3.0], "f1": 0.85, "probability": 0.41}
+    found = {
+        "auc": 0.9,
+        "interval": [0.8, 0.95],
+        "n": 1234,
+        "violating": 60,
+        "reported_rate": 5.0,
+        "tasks": 40,
+    }
+    curve = [{"seen": 1, "detected": 0.25, "violated": 0.1, "false": 0.02}]
+    found |= {"rates": {"5": point}, "baselines": {"whole": point}, "curve": curve}
+    context = report_context({"violations": found}, project)
+    assert context["violations_chart"]["series"][0]["points"] == [[1, 0.25]]
+    html = render_to_string("training/_report.html", {"project": project, **context})
+    assert "1,234 held-out trajectories, 60 with a violation" in html and "0.410" in html
+    assert "Baseline: learnt from whole trajectories" in html and "80.0" in html
+
+
 def test_the_best_of_n_is_drawn_beside_chance_and_the_best() -> None:
     drawn = best_of_n_chart({"outcome": OUTCOME})
     assert drawn is not None
