@@ -4,7 +4,7 @@
 
 Sample world: the scripted agents work on every task; a step violates where the world counts an unwanted change or a
 broken rule, which is its hidden truth. A fifth of the tasks is held out, a fifth is for thresholds. tau-bench: clean
-runs and the violations that `benchmarks.policy_checks` plants; a model of airline is also used on retail, whose
+runs and those with a violation that `benchmarks.policy_checks` plants, or with one of their own; a model of airline is also used on retail, whose
 thresholds are its own. A planted violation follows from nothing before it, so none can be foreseen there.
 """
 
@@ -12,6 +12,7 @@ import argparse
 import json
 import random
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from benchmarks.policy_checks import (
     checks_of,
     clean_messages,
     plant,
-    step_of,
     trajectory_of,
     violations,
 )
@@ -77,22 +77,30 @@ def desk_record(task: DeskTask, agent: str, name: str) -> StepLabelRecord:
 
 
 def tau_records(domain: str, most: int) -> list[StepLabelRecord]:
-    """Runs that break no check, and up to `most` planted violations of each check and way."""
+    """Runs that break no check, and up to `most` planted violations of each check and way. The first violating step is
+    the first that any check reports: all that is planted is found by its check."""
     checks, records = checks_of(domain), []
-    runs = [(place, clean_messages(run["traj"])) for place, run in enumerate(runs_of(DOMAINS[domain]))]
-    clean = [(place, run) for place, run in runs if not violations(checks, run)]
-    tasks = {place: str(run["task_id"]) for place, run in enumerate(runs_of(DOMAINS[domain]))}
-    records = [_record(trajectory_of(run).steps, f"{domain}-{tasks[place]}", None) for place, run in clean]
+    runs = [(f"{domain}-{run['task_id']}", clean_messages(run["traj"])) for run in runs_of(DOMAINS[domain])]
+    broken = [{found.check.name for found in violations(checks, run)} for _, run in runs]
+    records = [
+        _labelled(checks, run, task) for (task, run), names in zip(runs, broken, strict=True) if not names
+    ]
     for check in checks:
         for way in range(WAYS):
-            planted = ((place, plant(check, run, way)) for place, run in clean)
-            found = [(place, each) for place, each in planted if each is not None][:most]
-            for place, each in found:
-                trajectory = trajectory_of(each.messages)
-                sources = [step.source for step in trajectory.steps]
-                at = sources[: step_of(each)].count("agent")
-                records.append(_record(trajectory.steps, f"{domain}-{tasks[place]}", at))
+            planted = (
+                (task, plant(check, run, way))
+                for (task, run), names in zip(runs, broken, strict=True)
+                if check.name not in names
+            )
+            found = islice(((task, each) for task, each in planted if each is not None), most)
+            records += [_labelled(checks, each.messages, task) for task, each in found]
     return records
+
+
+def _labelled(checks: list[PolicyCheck], messages: list[dict[str, Any]], task: str) -> StepLabelRecord:
+    found = violations(checks, messages)
+    first = min((each.agent_step for each in found), default=None)
+    return _record(trajectory_of(messages).steps, task, first)
 
 
 def split(records: Sequence[StepLabelRecord], *, test: float = 0.2, validation: float = 0.2) -> Splits:
@@ -113,8 +121,8 @@ def measure(
     held_out: Splits | None = None,
     recipes: Sequence[str] = tuple(RECIPES),
 ) -> dict[str, Any]:
-    """By recipe, the report of the test split, the weights of checks and the model, and the report of a held-out
-    domain."""
+    """By recipe, the report of the test split; and that of a held-out domain, or without one the weights of checks
+    and the model. tau-bench's labels are those of its checks, which leaves nothing to weigh there."""
     learned = LearnedBaselines(models=_baselines(splits))
     found: dict[str, Any] = {}
     for name in recipes:
@@ -124,20 +132,21 @@ def measure(
         scorer = RecordScorer(model)
         test, known = scorer(splits["test"]), scorer(splits["validation"])
         report = violations_report(test, known, 0, learned)
+        found[name] = {"report": report}
+        if held_out is not None:
+            found[name]["held_out"] = violations_report(
+                scorer(held_out["test"]), scorer(held_out["validation"]), 0
+            )
+            continue
         evidence = [
             evidence_of([each.record for each in some], checks, [each.scores[0] for each in some])
             for some in (known, test)
         ]
         weights = fit_guard_weights(evidence[0], [check.name for check in checks], has_model=True)
-        found[name] = {
-            "report": report,
+        found[name] |= {
             "weights": {"intercept": weights.intercept, "slope": weights.slope, **weights.checks},
             "combined": compare_with_any_check(weights, *evidence),
         }
-        if held_out is not None:
-            found[name]["held_out"] = violations_report(
-                scorer(held_out["test"]), scorer(held_out["validation"]), 0
-            )
     return found
 
 
@@ -181,12 +190,11 @@ def main() -> None:
     parser.add_argument("--recipes", nargs="+", choices=tuple(RECIPES), default=list(RECIPES))
     options = parser.parse_args()
     desk = split(list(desk_records(list(TASKS.values()), options.per_task)))
+    found = {"desk": measure(desk, desk_checks(), recipes=options.recipes)}
+    options.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     airline, retail = (tau_records(domain, options.most) for domain in ("airline", "retail"))
     halves = split(retail, test=0.5, validation=0.5)
-    found = {
-        "desk": measure(desk, desk_checks(), recipes=options.recipes),
-        "airline": measure(split(airline), checks_of("airline"), halves, options.recipes),
-    }
+    found["airline"] = measure(split(airline), checks_of("airline"), halves, options.recipes)
     options.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 

@@ -21,7 +21,7 @@ from workers.evaluate.violations import (
 )
 from workers.models import ModelScore
 from workers.schema import Step, StepLabelRecord, Task, Trajectory
-from workers.schema.recipe import parse_recipe
+from workers.schema.recipe import Recipe, parse_recipe
 from workers.schema.records import Part
 from workers.train.cross_validation import CrossValidation
 from workers.train.events import no_report
@@ -97,7 +97,7 @@ def test_platt_line_recovers_its_own() -> None:
 
 
 @pytest.mark.parametrize("backbone", ["linear", "features"])
-def test_a_model_learns_what_announces_a_violation(backbone: str, tiny_recipe) -> None:
+def test_a_model_learns_what_announces_a_violation(backbone: str, tiny_recipe: Recipe) -> None:
     """A hurry at the second step means a violation at the fourth; learnt before it from prefixes."""
     dice = random.Random(0)
     records = []
