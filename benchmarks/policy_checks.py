@@ -104,7 +104,7 @@ def measure(domain: str, most: int) -> DomainResult:
                     continue
                 own.planted += 1
                 found = violations([check], planted.messages)
-                own.found += any(each.step == step_of(planted) for each in found)
+                own.found += any(each.step == _step_of(planted) for each in found)
                 own.early += any(_found_early(check, planted, steps) for steps in EARLY)
             counts.add(own)
             result.by_way.setdefault(way, Counts()).add(own)
@@ -252,7 +252,7 @@ _PLANTERS = {
 }
 
 
-def step_of(planted: Planted) -> int:
+def _step_of(planted: Planted) -> int:
     """Of the message with the planted call: results of tools are part of the step that called them."""
     return len(trajectory_of(planted.messages[: planted.at]).steps) if planted.at else 0
 

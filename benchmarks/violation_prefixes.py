@@ -4,8 +4,9 @@
 
 Sample world: the scripted agents work on every task; a step violates where the world counts an unwanted change or a
 broken rule, which is its hidden truth. A fifth of the tasks is held out, a fifth is for thresholds. tau-bench: clean
-runs and those with a violation that `benchmarks.policy_checks` plants, or with one of their own; a model of airline is also used on retail, whose
-thresholds are its own. A planted violation follows from nothing before it, so none can be foreseen there.
+runs, and those with a violation that `benchmarks.policy_checks` plants, or with one of their own; a model of airline is
+also used on retail, whose thresholds are its own. A planted violation follows from nothing before it, so few can be
+foreseen there.
 """
 
 import argparse
