@@ -37,7 +37,7 @@ _SOURCES = (
 )  # the first that is text
 _GEMINI_BODIES = ("inlineData", "inline_data", "fileData", "file_data")
 _REASONING = (
-    *("reasoning", "thinking", "redacted_thinking", "reasoning_text", "thought"),
+    *("reasoning", "thinking", "redacted_thinking", "reasoning_text", "thought", "think"),
     *("reasoningContent", "redacted-reasoning"),
 )
 _CALLS = ("tool_use", "tool_call", "tool-call", "toolCall", "toolUse", "function_call", "functionCall")
@@ -116,7 +116,7 @@ def reasoning_text(block: Any) -> str:
         return block
     if isinstance(inner := block.get("reasoningContent", block.get("reasoningText")), dict):
         return reasoning_text(inner)
-    for key in ("reasoning", "thinking", "text", "content", "summary"):
+    for key in ("reasoning", "thinking", "think", "text", "content", "summary"):
         value = block.get(key)
         if isinstance(value, str) and value:
             return value

@@ -2,8 +2,9 @@
 
 Read are chat messages with roles in any spelling, Anthropic's blocks, Gemini's `parts`, OpenTelemetry's `parts`, items
 of the Responses API, LangChain's messages (`dumpd`, `messages_to_dict`, `model_dump`), ShareGPT's turns, and messages
-of agent frameworks (`framework_messages`). Nothing is
-left out: what has no place of its own stays a key of the message, and so goes to the step's `extra`.
+of agent frameworks (`framework_messages`). Nothing of
+them is left out: what has no place of its own stays a key of the message, and so goes to the step's `extra`. What a
+client notes between them (NOTE_ROLES) is no message.
 """
 
 from collections.abc import Iterator
@@ -29,8 +30,11 @@ ROLES = {
     "ai": "assistant", "model": "assistant", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant",
     "agent": "assistant", "aimessagechunk": "assistant", "tool": "tool", "function": "function", "ipython": "tool",
     "observation": "tool", "tool_response": "tool", "function_response": "tool", "environment": "tool",
-    "toolresult": "tool", "tool_result": "tool",
+    "toolresult": "tool", "tool_result": "tool", "_system_prompt": "system",
 }  # fmt: skip
+NOTE_ROLES = frozenset(
+    ("session_meta", "_checkpoint", "_usage")
+)  # of what a client notes between the messages
 _PLAIN_ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 _OTHER_KEYS = frozenset(
     (
@@ -49,6 +53,12 @@ _LANGCHAIN = {
 }  # fmt: skip
 
 
+def is_note(message: Message) -> bool:
+    """Whether a client noted it between the messages."""
+    role = message.get("role")
+    return isinstance(role, str) and role in NOTE_ROLES
+
+
 def chat_messages(messages: list[Any]) -> Iterator[tuple[int, Any]]:
     """OpenAI's chat messages, each with the index of the message it comes from. What is none in any known shape is
     given as it is, for `from_messages` to say what is wrong with it.
@@ -59,7 +69,7 @@ def chat_messages(messages: list[Any]) -> Iterator[tuple[int, Any]]:
     logged = LoggedCalls()
     for index, given in enumerate(messages):
         message = logged.restored(given)
-        if message is None:
+        if message is None or (isinstance(message, dict) and is_note(message)):
             continue
         plain = is_plain(message)
         items = None if plain else item_messages(message)

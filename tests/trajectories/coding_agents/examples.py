@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from tests.trajectories.coding_agents.further_examples import FURTHER_AGENTS
+
 CLAUDE_CODE: list[dict[str, Any]] = [
     {
         "type": "user",
@@ -441,6 +443,7 @@ EXAMPLES: dict[str, Any] = {
     "opencode": OPENCODE,
     "cline": CLINE,
     "swe-rows": SWE_ROW,
+    **FURTHER_AGENTS,
 }
 # The share of a document's fields that is read, where events say of each line who wrote it, when and where.
 LEAST_READ = {

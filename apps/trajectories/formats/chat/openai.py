@@ -40,6 +40,7 @@ _KNOWN = (
     openai_documents.FIELD,
 )
 
+_SYSTEMS = ("system", "system_prompt")
 _ANSWERS = ("response", "choices")  # next to the messages
 
 
@@ -76,9 +77,12 @@ def read(document: Any) -> Trajectory:
         steps = openai_documents.without_added(
             steps, document[openai_documents.FIELD], pointer=f"/{openai_documents.FIELD}"
         )
-    steps = with_system(with_answer(steps, messages, document), document.get("system"))
+    steps = with_answer(steps, messages, document)
+    system = next((key for key in _SYSTEMS if document.get(key)), "system")
+    steps = with_system(steps, document.get(system), system)
     answers = [key for key in _ANSWERS if _answer(document.get(key))[0]]
-    return build_trajectory(steps, **common(document, known=(*_KNOWN, *answers)), pointer="/messages")
+    known = (*_KNOWN, *answers, *([system] if isinstance(document.get(system), str | list) else []))
+    return build_trajectory(steps, **common(document, known=known), pointer="/messages")
 
 
 def common(document: dict[str, Any], *, known: tuple[str, ...]) -> dict[str, Any]:
@@ -105,14 +109,14 @@ def common(document: dict[str, Any], *, known: tuple[str, ...]) -> dict[str, Any
     }
 
 
-def with_system(steps: tuple[Step, ...], system: Any) -> tuple[Step, ...]:
+def with_system(steps: tuple[Step, ...], system: Any, field: str = "system") -> tuple[Step, ...]:
     """With a top-level `system`, as Anthropic has it (text or blocks), as the first step, unless it is one."""
     if not isinstance(system, str | list) or not system:
         return steps
     first = from_messages([{"role": "system", "content": system}], pointer="/system")[0]
     if any(step.source == "system" and step.text == first.text for step in steps):
         return steps
-    return replace(first, extra={"field": "system"}), *steps
+    return replace(first, extra={"field": field}), *steps
 
 
 def with_answer(steps: tuple[Step, ...], messages: Any, document: dict[str, Any]) -> tuple[Step, ...]:

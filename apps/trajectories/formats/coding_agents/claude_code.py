@@ -7,12 +7,14 @@ in files of their own or not) and branches that a person went back from (`claude
 metadata names the session as `parent`. stream-json has
 `session_id` and ends with a `result` of cost, turns and `is_error`; an error is a failure, the end of a run without one
 says nothing of success. Exports of sessions on the web hold the events as `loglines`, recordings of the Agent SDK as
-`messages` ({"direction", "message"}). Cursor's command line prints the same events with `tool_call` in between.
+`messages` ({"direction", "message"}). Cursor's command line prints the same events with `tool_call` in between. Droid's
+begins with the same event, and is given to its reader.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
+from apps.trajectories.formats.coding_agents import droid
 from apps.trajectories.formats.coding_agents.claude_branches import MARK, branches
 from apps.trajectories.formats.coding_agents.claude_events import (
     SHARED,
@@ -107,6 +109,8 @@ def _is_event(event: Any) -> bool:
 
 def read(document: Any) -> Trajectory:
     events, _ = clean(_flat(require_list(document)))
+    if any(map(droid.is_of_droid, events)):
+        return droid.read(events)
     branch = first_text(events[:1], MARK)
     events = events[1:] if branch else events
     found = conversation(events)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apps.core.storage.disk_map import DiskMap
+from apps.trajectories.formats.coding_agents import droid
 
 Event = dict[str, Any]
 Message = dict[str, Any]
@@ -44,6 +45,8 @@ def is_answer(event: Any) -> bool:
     if sent := sdk_events(event):
         return any(map(is_answer, sent))
     if isinstance(event, dict) and event.get("type") in ("tool_call", "result"):
+        return True
+    if droid.is_answer(event):
         return True
     message = message_of(event)
     return message is not None and event["type"] == "assistant" and message.get("model") != _SYNTHETIC

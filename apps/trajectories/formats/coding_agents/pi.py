@@ -3,6 +3,7 @@
 As packages/coding-agent/docs/session.md of pi-mono has them: a header {"type": "session", "id", "cwd"}, then entries
 {"type": "message" | "compaction" | "branch_summary" | "custom_message" | ..., "id", "parentId"}, a tree by `parentId`
 since version 2. What the last entry follows is the run; another branch with an answer is a trajectory too.
+Factory's Droid keeps its sessions likewise (~/.factory/sessions), after a header of the type `session_start`.
 """
 
 from collections.abc import Iterator
@@ -16,9 +17,10 @@ from workers.schema import Trajectory
 from workers.schema.decode import require_list
 from workers.schema.messages import build_trajectory
 
-SIGN = "entries with a `type` message and a `message`, after a header with the `type` session and a `cwd`"
+SIGN = "entries with a `type` message and a `message`, after a header with a `cwd` and the `type` session"
 Message = dict[str, Any]
 _KINDS = ("message", "compaction", "branch_summary", "custom_message")  # entries that a model is told
+_HEADERS = ("session", "session_start")
 _OF_ENTRY = ("id", "parentId", "timestamp")
 _MOST_BRANCHES = 50
 _BRANCH = "branch"  # key of the first entry of a branch's document: the id of its last entry
@@ -29,7 +31,7 @@ READ = (
 )
 REPEATED = ("/*/id", "/*/parentId", "/*/message/model", "/*/message/provider", "/*/message/toolCallId")
 Gathered = event_log(
-    key=lambda event: text_at(event, "id") or None if event.get("type") == "session" else None,
+    key=lambda event: text_at(event, "id") or None if event.get("type") in _HEADERS else None,
     answers=lambda event: _role(event) == "assistant",
 )
 
@@ -43,6 +45,8 @@ def sniff(document: Any) -> bool:
 def _is_entry(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
+    if value.get("type") == "session_start":
+        return "cwd" in value and "id" in value
     if value.get("type") == "session":
         return "cwd" in value and "timestamp" in value and "content" not in value
     return value.get("type") == "message" and "role" in object_at(value, "message") and "timestamp" in value
@@ -69,7 +73,7 @@ def split(document: Any) -> Iterator[tuple[str, Any]]:
         own = _path(parents, end)
         if any(_role(events[place]) == "assistant" for place in own - main):
             branch = {_BRANCH: text_at(events[end], "id")}
-            head = [event for event in events[:1] if object_at({"": event}, "").get("type") == "session"]
+            head = [event for event in events[:1] if object_at({"": event}, "").get("type") in _HEADERS]
             yield "", [branch, *head, *(events[place] for place in sorted(own) if events[place] not in head)]
 
 
@@ -119,12 +123,12 @@ def read(document: Any) -> Trajectory:
     if not messages:
         raise InvalidRecord("has no messages, so it holds no run; leave it out.")
     steps, facts = _READER.read(messages)
-    header = next((event for event in others if event.get("type") == "session"), {})
+    header = next((event for event in others if event.get("type") in _HEADERS), {})
     session = text_at(header, "id")
     metadata = {
         "session": session,
         "cwd": text_at(header, "cwd"),
-        "title": first_text(reversed(others), "name"),
+        "title": first_text(reversed(others), "name") or text_at(header, "title", "sessionTitle"),
         "branch": branch,
         "parent": session if branch else "",
         "events": others,
@@ -133,7 +137,8 @@ def read(document: Any) -> Trajectory:
         steps,
         prompt_task(steps),
         id="/".join(filter(None, (session, branch))) or None,
-        agent="pi",
+        agent="Droid" if header.get("type") == "session_start" else "pi",
+        agent_version=text_at(header, "version"),
         metadata=facts | {key: value for key, value in metadata.items() if value},
     )
 

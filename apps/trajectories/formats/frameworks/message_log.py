@@ -23,7 +23,7 @@ from apps.trajectories.formats.stated import stated_success, stated_task_id
 from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory
 from workers.schema.message_parts import result_content
-from workers.schema.message_shapes import ROLES
+from workers.schema.message_shapes import ROLES, is_note
 from workers.schema.messages import build_trajectory
 
 SIGN = "messages of Letta, CAMEL, AgentScope, Haystack or Semantic Kernel, or chat messages one a record"
@@ -152,7 +152,7 @@ def read(document: Any) -> Trajectory:
 
 def _is_note(record: Any) -> bool:
     """Whether a line between the messages is none of them, such as the title of a session."""
-    return isinstance(record, dict) and not _is_said(record) and "role" not in record
+    return isinstance(record, dict) and not _is_said(record) and ("role" not in record or is_note(record))
 
 
 def _chats(message: Any) -> list[Any]:
