@@ -162,7 +162,7 @@ class ImportReader:
             return None
         if format is not None and format.sniff(record.document):
             return None
-        found = wrapped_records(record.document, formats.name_of_whole)
+        found = wrapped_records(record.document, formats.name_of_whole, formats.name_of_log)
         if found is None or (format is not None and found.format != format.name):
             return None
         if format is None and self._unknown.count > _MOST_HEADERS:

@@ -179,6 +179,9 @@ def _document_text(part: dict[str, Any]) -> str | None:
 
 def text_part(part: dict[str, Any], kind: str, at: str) -> Part:
     text = part.get("text", part.get("refusal", part.get("content")))
+    if isinstance(text, dict) and isinstance(text.get("value"), str):  # of the Assistants API
+        part = part | {key: value for key, value in text.items() if key != "value" and value}
+        text = text["value"]
     if not isinstance(text, str):
         raise InvalidRecord("a text part needs its text as a string.", pointer=f"{at}/text")
     extra = {key: value for key, value in part.items() if key not in ("type", "text")}

@@ -39,7 +39,7 @@ _PLAIN_ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "f
 _OTHER_KEYS = frozenset(
     (
         *("thinking", "reasoning_details", "thinking_blocks", "parts", "lc", "kwargs", "from", "data"),
-        *("additional_kwargs", "toolCallId", "toolInvocations", "tool_plan"),
+        *("additional_kwargs", "toolCallId", "toolInvocations", "tool_plan", "tool_call"),
     )
 )
 _PARTS = frozenset(
@@ -200,6 +200,9 @@ def _from_sharegpt(message: Message) -> Message:
 
 def _with_calls(message: Message) -> Message:
     message = _with_additional_calls(message)
+    one = message.get("tool_call")
+    if not message.get("tool_calls") and isinstance(one, dict) and isinstance(one.get("name"), str):
+        message = {key: value for key, value in message.items() if key != "tool_call"} | {"tool_calls": [one]}
     calls = message.get("tool_calls")
     if not isinstance(calls, list) or not calls:
         return message

@@ -134,6 +134,27 @@ def name_of_whole(document: Any) -> str | None:
     return None if found is None or found.gather is not None else found.name
 
 
+_LOGS = frozenset(name for name, *_ in (*coding_agents.FORMATS, *frameworks.FORMATS)) - {
+    "message-log",
+    "langchain",
+}
+
+
+def name_of_log(events: list[Any]) -> str | None:
+    """Of the format of an agent whose events a list holds; None for any other list."""
+    if len(events) < 2 or not all(isinstance(event, dict) for event in events):
+        return None
+    found = find(events)
+    return (
+        found.name
+        if found is not None and found.gather is not None and found.name in _LOGS | _STREAMS
+        else None
+    )
+
+
+_STREAMS = frozenset(("ui-stream", "model-stream"))
+
+
 def detect(document: Any) -> Format:
     """The format a decoded document looks like. Raises InvalidRecord."""
     found = find(document) or find_within(document)

@@ -51,6 +51,7 @@ _DAMAGED = (gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError)
 # Every digit becomes a zero, all else a space: whether a number is too large for a double is a search for zeros.
 _DIGITS = bytes(48 if 48 <= byte < 58 else 32 for byte in range(256))
 _LONG_NUMBER = b"0" * 309
+_COMMENTS, _COMMENT = TextPattern(r"(?:\s*(?:#|//)[^\n]*\n)+\s*[\[{]"), (b"#", b"//")
 _FIRST_KEY = TextPattern(r'\[\s*\{\s*"role"\s*:')
 
 
@@ -122,6 +123,8 @@ def _cut_file(
         return read_csv(whole, delimiter, limit)
     if text.startswith("[") and not _is_messages(text):
         return _arrays(JsonTextReader(whole, limit))
+    if _COMMENTS.match(text):
+        return _lines(whole, limit, first_line, has_comments=True)
     if _is_lines(text) and not _has_several(text):
         return _lines(whole, limit, first_line)
     return _documents(JsonTextReader(whole, limit))
@@ -141,13 +144,15 @@ def _refusal(text: str, head: bytes) -> str | None:
     return next((message for magic, message in _NO_JSON.items() if head.startswith(magic)), None)
 
 
-def _lines(stream: BinaryIO, limit: int, number: int) -> Iterator[Record]:
+def _lines(stream: BinaryIO, limit: int, number: int, *, has_comments: bool = False) -> Iterator[Record]:
     blank = 0
     while raw := stream.readline(limit + 1):
         if len(raw) > limit:
             while raw and not raw.endswith(b"\n"):
                 raw = stream.readline(_HEAD)
             yield Record(number, error=too_large(limit))
+        elif has_comments and raw.lstrip(b"\xef\xbb\xbf \t").startswith(_COMMENT):
+            yield Record(number, skipped="a comment between the records")
         elif raw.strip(b"\xef\xbb\xbf \t\r\n"):
             yield _line(raw, number)
         else:

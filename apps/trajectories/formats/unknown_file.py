@@ -7,6 +7,7 @@ from typing import Any
 from rapidfuzz import fuzz, process
 
 from apps.trajectories.formats.record import NotJson, Record
+from apps.trajectories.formats.suggested_mapping import suggested_option
 from workers.errors import InvalidRecord
 from workers.schema.decode import json_type_name
 
@@ -197,6 +198,8 @@ def unrecognised(documents: list[Any], count: int) -> str:
         )
     ) is not None:
         said.append(f"It seems to be {known}.")
+    elif option := suggested_option(documents):
+        said.append(f"If these are runs of an agent, this reads them: {option}.")
     else:
         nearest, common = _nearest(keys)
         why = f" (it has {', '.join(map(repr, common))})" if common else ""

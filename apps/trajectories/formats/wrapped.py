@@ -1,7 +1,8 @@
 """Documents that hold records under keys: results by the id of their task, or records next to what is said of all of
 them, such as the parameters of the run.
 
-Only a document that no format reads is looked into, and only where all that its members hold is of one format. What is
+Only a document that no format reads is looked into, and only where all that its members hold is of one format. A list
+of the events of one run is a record too. What is
 said around the records is put into each of them, as `wrapper`, so that it is in their metadata: `key` is the name that
 the record stood under.
 """
@@ -45,10 +46,14 @@ class WrappedRecords:
     left: list[str]
 
 
-def wrapped_records(document: Any, name_of: Callable[[Any], str | None]) -> WrappedRecords | None:
-    """name_of: the name of the format of a document, None for none. None where the document holds no records, or
-    records of several formats."""
-    walk = _Walk(name_of)
+def wrapped_records(
+    document: Any,
+    name_of: Callable[[Any], str | None],
+    name_of_log: Callable[[list[Any]], str | None] = lambda events: None,
+) -> WrappedRecords | None:
+    """name_of: the name of the format of a document, None for none; name_of_log: of a list of events. None where the
+    document holds no records, or records of several formats."""
+    walk = _Walk(name_of, name_of_log)
     walk.visit(document, "", {}, _DEEPEST)
     if len(walk.names) != 1 or walk.is_mixed:
         return None
@@ -72,12 +77,14 @@ _ASKED = (
 
 
 class _Walk:
-    def __init__(self, name_of: Callable[[Any], str | None]) -> None:
+    def __init__(
+        self, name_of: Callable[[Any], str | None], name_of_log: Callable[[list[Any]], str | None]
+    ) -> None:
         self.records: list[WrappedRecord] = []
         self.names: set[str] = set()
         self.left: list[str] = []
         self.is_mixed = False  # whether records lack something that stands next to them, or are none
-        self._name_of = name_of
+        self._name_of, self._name_of_log = name_of, name_of_log
 
     def visit(self, document: Any, pointer: str, around: dict[str, Any], depth: int) -> None:
         if not isinstance(document, dict) or not document or not depth:
@@ -94,7 +101,13 @@ class _Walk:
         for key, value in members.items():
             about = outside | ({"key": key} if is_map else {})
             where = f"{pointer}/{escape(key)}"
-            if isinstance(value, list):
+            if isinstance(value, list) and (name := self._name_of_log(value)):
+                self.names.add(name)
+                self.records.append(WrappedRecord(where, value, about))
+                self.left += [
+                    f"{pointer}/{escape(key)}" for key in said if said[key] not in (None, "", [], {})
+                ]
+            elif isinstance(value, list):
                 for index, item in enumerate(value):
                     self._add(item, f"{where}/{index}", about)
             elif self._name_of(value) is None and self._holds(value, depth):
@@ -111,8 +124,9 @@ class _Walk:
     def _holds(self, value: Any, depth: int) -> bool:
         """Whether a member is a record, holds some, or is a list of records."""
         if isinstance(value, list):
-            return bool(value) and all(
-                isinstance(item, dict) and self._name_of(item) for item in value[:_LOOKED]
+            return bool(self._name_of_log(value)) or (
+                bool(value)
+                and all(isinstance(item, dict) and self._name_of(item) for item in value[:_LOOKED])
             )
         if not isinstance(value, dict) or not value:
             return False

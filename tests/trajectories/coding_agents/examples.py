@@ -450,6 +450,8 @@ LEAST_READ = {
     "claude-code": 0.26,
     "codex": 0.12,
     "copilot-cli": 0.1,
+    "kimi": 0.1,
+    "antigravity": 0.2,
     "codex-exec": 0.3,
     "openhands": 0.25,
     "openhands-output": 0.22,

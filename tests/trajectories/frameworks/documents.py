@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from tests.trajectories.frameworks.further_documents import FURTHER_DOCUMENTS
+
 ASKED = {"role": "user", "content": "Weather in Oslo?"}
 CALL = {
     "type": "function_call",
@@ -475,4 +477,5 @@ DOCUMENTS: dict[str, Any] = {
     "gemini": GEMINI,
     "model-response": ANTHROPIC,
     "call-log": BATCH,
+    **FURTHER_DOCUMENTS,
 }

@@ -71,6 +71,15 @@ READ: dict[str, tuple[list[str | None], list[tuple[str, Any, list[str | None]]],
     "model-response": (
         [None, None], [("web_search", {"query": "Oslo"}, ['[{"title": "Oslo: 3 C"}]'])], "Three degrees."),
     "call-log": ([None], [], "Three."),
+    "gemini-interactions": (
+        [None, None], [("lookup_order", {"order_id": "4417"}, ['{"days": 9}'])],
+        "It was delivered after nine days."),
+    "openai-assistants": (
+        [None, None],
+        [("lookup", {"order_id": "4417"}, ['{"days": 9}', "6\n"]),
+         ("code_interpreter", {"input": "print(9 - 3)"}, ['{"days": 9}', "6\n"])],
+        "Six days late."),
+    "langchain-events": ([None, None], [("search", {"q": "Ulm"}, ["in Ulm"])], "In Ulm."),
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from apps.trajectories.formats.chat import (
     chatgpt_export,
     claude_export,
     gemini,
+    interactions,
     model_response,
     model_stream,
     openai,
@@ -16,6 +17,7 @@ from apps.trajectories.formats.chat import (
 FORMATS = (
     ("ui-stream", "streams of Vercel's AI SDK", ui_stream),
     ("model-stream", "streamed answers of model APIs", model_stream),
+    ("gemini-interactions", "interactions of Gemini's API", interactions),
     ("gemini", "Gemini requests and responses", gemini),
     ("model-response", "responses of model APIs", model_response),
     ("cassette", "cassettes of VCR with calls of model APIs", cassette),

@@ -26,8 +26,8 @@ _NO_HEADERS = "headers of HTTP, which may hold keys"
 LEFT_OUT = {"/*/response/body_raw": "the text of a stream, whose answer is read put together"}
 LEFT_OUT |= {f"{at}/{name}": _NO_HEADERS for name in _HEADERS for at in ("", "/*")}
 _ENVELOPE = "__data__"  # of an object of an SDK, next to its `__type__`, as Llama Stack records calls
-_REQUESTS = ("request", "params", "body", "kwargs")
-_RESPONSES = ("response", "result")
+_REQUESTS = ("request", "params", "body", "kwargs", "api_request", "provider_request")
+_RESPONSES = ("response", "result", "api_response", "provider_response")
 _BODIES = ("body", "payload", "message", "json", "data", "content", _ENVELOPE)
 _DEEPEST = 3
 

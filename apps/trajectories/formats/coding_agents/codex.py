@@ -22,7 +22,15 @@ from workers.schema.response_items import NAMED_CALLS
 
 SIGN = "events with a `type` and a `payload` of Codex, or items after a line with `id` and `instructions`"
 _KINDS = (
-    *("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"),
+    *(
+        "session_meta",
+        "session.start",
+        "response_item",
+        "event_msg",
+        "turn_context",
+        "compacted",
+        "world_state",
+    ),
     *("inter_agent_communication", "inter_agent_communication_metadata"),
 )
 _ITEMS = ("message", "reasoning")
@@ -101,7 +109,7 @@ def _is_event(event: Any) -> bool:
 def _session_of(event: Any) -> dict[str, Any] | None:
     """What an event says of the session, where it is its first."""
     payload = event.get("payload")
-    if event.get("type") == "session_meta" and isinstance(payload, dict):
+    if event.get("type") in ("session_meta", "session.start") and isinstance(payload, dict):
         return payload
     is_header = "type" not in event and {"id", "timestamp", "instructions"} <= event.keys()
     return event if is_header else None
@@ -167,6 +175,8 @@ def _item(event: Any) -> dict[str, Any] | None:
         text = payload.get("message")
         return {"role": "system", "content": text} if isinstance(text, str) and text else None
     if kind == "response_item" and isinstance(payload, dict):
+        if "type" not in payload and isinstance(payload.get("role"), str):
+            payload = {"type": "message"} | payload
         return _dated(_with_output(payload), event.get("timestamp")) if _is_item(payload) else None
     is_bare = "payload" not in event and isinstance(kind, str)
     return _with_output(event) if is_bare and _is_item(event) else None

@@ -56,7 +56,7 @@ def read(document: Any) -> Trajectory:
     events = objects(require_list(document))
     messages: list[Placed] = []
     others: list[Message] = []
-    end = next((event for event in reversed(events) if event.get("type") == "completion"), {})
+    end: Message = next((event for event in reversed(events) if event.get("type") == "completion"), {})
     for index, event in enumerate(events):
         message = _message(event)
         if message is None:

@@ -25,7 +25,14 @@ from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `sessionId` and `projectHash`, contents as `history`, or events of Gemini CLI's stream-json"
 Message = dict[str, Any]
-_SPEAKERS = {"user": "user", "gemini": "assistant", "info": "system", "error": "system", "warning": "system"}
+_SPEAKERS = {
+    "user": "user",
+    "gemini": "assistant",
+    "model": "assistant",
+    "info": "system",
+    "error": "system",
+    "warning": "system",
+}
 _STREAM = ("init", "tool_use", "tool_result")
 _ONLY_PROMPTS = (
     "it is Gemini CLI's logs.json, which has only what a person wrote. Send the chat, which is in "
@@ -54,10 +61,19 @@ def sniff(document: Any) -> bool:
         and all(isinstance(each, dict) and "parts" in each for each in history[:3])
     ):
         return True
-    is_chat = "projectHash" in document and "sessionId" in document
+    is_chat = "sessionId" in document and ("projectHash" in document or _has_chat(document.get("messages")))
     is_answer = {"response", "stats"} <= document.keys() and "prompt" not in document
     is_stream = document.get("type") in _STREAM and bool({"tool_id", "session_id"} & document.keys())
     return is_chat or is_stream or is_answer or _is_prompt(document)
+
+
+def _has_chat(messages: Any) -> bool:
+    """Whether messages have Gemini's speakers as their types."""
+    return (
+        isinstance(messages, list)
+        and any(isinstance(each, dict) and each.get("type") in ("gemini", "model") for each in messages)
+        and all(isinstance(each, dict) and each.get("type") in _SPEAKERS for each in messages)
+    )
 
 
 def _is_prompt(value: Any) -> bool:

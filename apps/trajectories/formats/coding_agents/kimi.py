@@ -46,7 +46,7 @@ READ = (
 )
 REPEATED = (
     *("/*/event/stepUuid", "/*/event/uuid", "/*/event/parentUuid", "/*/event/toolCallId", "/*/event/turnId"),
-    *("/*/input/*/text", "/*/input/*/type", "/*/systemPrompt"),
+    "/*/systemPrompt",
 )
 
 
@@ -132,7 +132,8 @@ class _KimiMessages:
         elif kind in _PROMPTS and isinstance(event.get("input"), list | str):
             if not self._has_messages:
                 self._append(where, {"role": "user", "content": event["input"]})
-            self.others.append({key: value for key, value in event.items() if key != "input"})
+                event = {key: value for key, value in event.items() if key != "input"}
+            self.others.append(event)
         elif kind is not None or not self._wired(where, text_at(wired, "type"), object_at(wired, "payload")):
             others = {key: value for key, value in event.items() if key not in ("tools", "systemPrompt")}
             self.others.append(others)
@@ -153,7 +154,7 @@ class _KimiMessages:
         if kind == "content.part":
             _add_part(self._step(where, identity), object_at(event, "part"))
         elif kind == "tool.call":
-            rest = {key: event[key] for key in ("description", "display") if key in event}
+            rest = {key: value for key, value in event.items() if key in ("description", "display")}
             call = _call(event.get("toolCallId"), event.get("name"), event.get("args"))
             self._step(where, identity).setdefault("tool_calls", []).append(call | rest)
         elif kind == "tool.result":
@@ -161,6 +162,9 @@ class _KimiMessages:
         elif kind == "step.end" and identity in self._steps:
             known = ("type", "uuid", "usage", "turnId", "step")
             rest = {key: value for key, value in event.items() if key not in known}
+            usage = object_at(event, "usage")
+            if others := {key: value for key, value in usage.items() if not isinstance(value, int | float)}:
+                rest["usage"] = others
             self._timed(self._steps[identity]).update(usage=_tokens(event.get("usage")), step=rest)
         else:
             return False

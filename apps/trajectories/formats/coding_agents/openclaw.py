@@ -2,7 +2,8 @@
 
 A run is a session (`sessionKey`); events without one belong to the session before. Where an `agent.start` or
 `agent.end` has the messages of its session, the last of these lists is the run, and what the events of tools say
-besides is kept; else it is put together from prompts, calls and what was sent.
+besides is kept; else it is put together from prompts, calls and what was sent. Its trajectories ({"traceSchema":
+"openclaw-trajectory", "type": "prompt.submitted" | "tool.call" | "model.completed" | ..., "data"}) are such events too.
 """
 
 from typing import Any
@@ -35,7 +36,51 @@ REPEATED = tuple(
 )
 
 
+def _is_traced(event: Any) -> bool:
+    return (
+        isinstance(event, dict)
+        and event.get("traceSchema") == "openclaw-trajectory"
+        and isinstance(event.get("type"), str)
+    )
+
+
+def _called(data: Message) -> Message:
+    name, identity = data.get("name", data.get("toolName")), data.get("toolCallId", data.get("id"))
+    return {"toolName": name, "toolCallId": identity}
+
+
+def _told(event: Message) -> Message:
+    """An event of a trajectory as one of the telemetry; any other as it is."""
+    data = event.get("data")
+    if not _is_traced(event) or not isinstance(data, dict):
+        return event
+    kind = event["type"]
+    if kind == "prompt.submitted":
+        return event | {"type": "message.in", "content": data.get("prompt")}
+    if kind == "tool.call":
+        call = {
+            "toolName": data.get("name", data.get("toolName")),
+            "toolCallId": data.get("toolCallId", data.get("id")),
+        }
+        return event | call | {"type": "tool.start", "params": data.get("args", data.get("arguments"))}
+    if kind == "tool.result":
+        call = {
+            "toolName": data.get("name", data.get("toolName")),
+            "toolCallId": data.get("toolCallId", data.get("id")),
+        }
+        return event | call | {"type": "tool.end", "result": data.get("result", data.get("output"))}
+    if kind == "model.completed":
+        if _has_answer(data.get("messagesSnapshot")):
+            return event | {"type": "agent.end", "messages": data["messagesSnapshot"]}
+        texts = data.get("assistantTexts")
+        texts = [text for text in texts if isinstance(text, str)] if isinstance(texts, list) else []
+        return event | ({"type": "message.out", "content": "\n".join(texts)} if texts else {})
+    return event
+
+
 def _session(event: Any) -> str | None:
+    if _is_traced(event) and isinstance(event.get("sessionId"), str):
+        return str(event["sessionId"])
     key = event.get("sessionKey") if isinstance(event, dict) else None
     return key if isinstance(key, str) and key else None
 
@@ -43,6 +88,7 @@ def _session(event: Any) -> str | None:
 def _answers(event: Any) -> bool:
     if not isinstance(event, dict):
         return False
+    event = _told(event)
     return event.get("type") in ("tool.start", "message.out") or _has_answer(event.get("messages"))
 
 
@@ -53,6 +99,8 @@ def sniff(document: Any) -> bool:
     if isinstance(document, list):
         return bool(document) and all(map(sniff, document[:2]))
     kind = document.get("type") if isinstance(document, dict) else None
+    if _is_traced(document):
+        return True
     if kind in _OF_RUN:
         return isinstance(document.get("sessionKey"), str)
     return kind in _KINDS and "channel" in document
@@ -60,7 +108,8 @@ def sniff(document: Any) -> bool:
 
 @storable
 def read(document: Any) -> Trajectory:
-    events = objects(require_list(document))
+    given = objects(require_list(document))
+    events = list(map(_told, given))
     listed = next((each for each in reversed(events) if _has_answer(each.get("messages"))), None)
     messages = list(listed["messages"]) if listed is not None else _put_together(events)
     if not messages:
@@ -68,8 +117,9 @@ def read(document: Any) -> Trajectory:
     steps = tuple(with_usage(step) for step in from_messages(list(map(_with_role, messages))))
     session = next(filter(None, map(_session, events)), None)
     agent = next((each["agentId"] for each in events if isinstance(each.get("agentId"), str)), "")
-    kept = [{key: value for key, value in each.items() if key != "messages"} for each in events]
-    metadata = {"usage": summed_metrics(steps), "events": kept}
+    kept = [{key: value for key, value in each.items() if key != "messages"} for each in given]
+    model = next((each["modelId"] for each in given if isinstance(each.get("modelId"), str)), "")
+    metadata = {"model": model, "usage": summed_metrics(steps), "events": kept}
     return build_trajectory(
         steps,
         prompt_task(steps),

@@ -1,5 +1,6 @@
 """AndroidControl's episodes: {"episode_id", "goal", "screenshots", "accessibility_trees", "actions",
-"step_instructions"}; and Android in the Wild, a row a step: {"episode_id", "goal_info", "results/action_type", ...}.
+"step_instructions"}, or with these as `steps`: {"action_content", "screenshot", "step_instruction"} (UI-S1); and
+Android in the Wild, a row a step: {"episode_id", "goal_info", "results/action_type", ...}.
 
 People made both. Screenshots and trees are what was on the screen before an action, and the last after all of them.
 Positions of Android in the Wild are (y, x) as shares of the screen: here (x, y), as other formats have them.
@@ -20,7 +21,15 @@ from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `episode_id` and `goal` with `actions`, or `goal_info` with `results/action_type`"
 READ = (
-    *("/accessibility_trees", "/actions", "/*/episode_id", "/*/goal_info", "/*/step_id"),
+    *(
+        "/accessibility_trees",
+        "/episode_id",
+        "/actions",
+        "/steps/*/action_content/*",
+        "/*/episode_id",
+        "/*/goal_info",
+        "/*/step_id",
+    ),
     *("/*/results~1yx_touch", "/*/results~1yx_lift", "/*/results~1action_type"),
     *(f"/*/image~1ui_annotations_{name}" for name in ("positions", "text", "ui_types")),
 )
@@ -32,6 +41,9 @@ _TOUCH, _LIFT, _KIND, _TYPED = (
 )
 _SEEN = "image/ui_annotations_"
 _KNOWN = ("episode_id", "goal", "screenshots", "accessibility_trees", "actions", "step_instructions")
+_COLUMNS = {
+    "action_content": "actions", "screenshot": "screenshots", "step_instruction": "step_instructions",
+}  # fmt: skip
 _OF_ROW = ("goal_info", "episode_id", "step_id", "image/encoded", _TOUCH, _LIFT, _KIND, _TYPED)
 
 
@@ -40,7 +52,24 @@ def sniff(document: Any) -> bool:
         return bool(document) and isinstance(document[0], dict) and sniff(document[0])
     if not isinstance(document, dict) or "episode_id" not in document:
         return False
-    return ("goal" in document and isinstance(document.get("actions"), list | str)) or _KIND in document
+    is_episode = isinstance(document.get("actions"), list | str) or _has_steps(document)
+    return ("goal" in document and is_episode) or _KIND in document
+
+
+def _has_steps(episode: dict[str, Any]) -> bool:
+    steps = episode.get("steps")
+    return isinstance(steps, list) and bool(steps) and all(
+        isinstance(step, dict) and isinstance(step.get("action_content"), dict) for step in steps
+    )  # fmt: skip
+
+
+def _as_lists(episode: dict[str, Any]) -> dict[str, Any]:
+    """An episode of steps with its columns as lists."""
+    steps = episode["steps"]
+    columns = {column: [step.get(key) for step in steps] for key, column in _COLUMNS.items()}
+    others = [{key: value for key, value in step.items() if key not in _COLUMNS} for step in steps]
+    around = {key: value for key, value in episode.items() if key != "steps"}
+    return around | columns | ({"steps": others} if any(others) else {})
 
 
 def _run_of(row: Any) -> str:
@@ -62,7 +91,7 @@ def read(document: Any) -> Trajectory:
     rows = [require_object(row, pointer=f"/{index}") for index, row in enumerate(given)]
     if not rows:
         raise InvalidRecord("has no row, so there is nothing to judge.")
-    first = rows[0]
+    first = _as_lists(rows[0]) if _has_steps(rows[0]) else rows[0]
     is_wild = _KIND in first
     goal = optional_str(first.get("goal_info" if is_wild else "goal"), pointer="/goal") or ""
     turns = list(_rows(rows) if is_wild else _episode(first))

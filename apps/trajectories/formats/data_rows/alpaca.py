@@ -1,5 +1,6 @@
 """Alpaca's rows, as LLaMA-Factory and AlpacaEval have them too: {"instruction", "input"?, "output", "history"?,
-"system"?, "generator"?}; Dolly's have `context` and `response`, Self-Instruct's seed tasks `instances`.
+"system"?, "generator"?}, some with `instruct`; Dolly's have `context` and `response`, Self-Instruct's seed tasks
+`instances`.
 
 `history` holds the turns before: pairs of what the user asked and the agent answered. `kto_tag` and `label` are
 feedback, which `import_feedback --format trl-unpaired` reads.
@@ -30,11 +31,18 @@ _MEDIA = ("images", "videos", "audios")
 def sniff(document: Any) -> bool:
     return (
         isinstance(document, dict)
-        and isinstance(document.get("instruction"), str)
+        and isinstance(_named(document).get("instruction"), str)
         and (
             any(isinstance(document.get(name), str | list) for name in _ANSWERS) or bool(_instances(document))
         )
     )
+
+
+def _named(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its `instruct` as the instruction."""
+    if "instruction" in row or "instruct" not in row:
+        return row
+    return {("instruction" if key == "instruct" else key): value for key, value in row.items()}
 
 
 def _instances(row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -62,7 +70,7 @@ def split(document: Any) -> Iterator[tuple[str, Any]]:
 
 
 def read(document: Any) -> Trajectory:
-    row, _ = clean(require_object(document))
+    row, _ = clean(_named(require_object(document)))
     answer = next((name for name in _ANSWERS if row.get(name) is not None), _ANSWERS[0])
     prompt = with_media(prompt_messages(row), row)
     return row_trajectory(

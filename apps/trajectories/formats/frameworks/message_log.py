@@ -30,6 +30,7 @@ SIGN = "messages of Letta, CAMEL, AgentScope, Haystack or Semantic Kernel, or ch
 _HOLDERS = ("messages", "replies", "memory", "content", "chat_history", "history", "agent", "Messages")
 _AGENTSCOPE = frozenset(("id", "name", "role", "content", "timestamp"))
 _HAYSTACK = ("text", "tool_call", "tool_call_result", "image", "reasoning")
+_CONVERSATIONS = ("conversation_id", "session_id", "thread_id")
 _CHAT = frozenset(
     (
         *("role", "content", "name", "id", "type", "tool_calls", "tool_call_id", "function_call", "refusal"),
@@ -42,11 +43,21 @@ _CHAT = frozenset(
             "timestamp",
             "created_at",
         ),
+        *("model", "usage", *_CONVERSATIONS),
     )
 )
 _TEXT = frozenset(("role", "text", "timestamp", "type", "name"))
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
-Gathered = event_log(key=lambda record: ALONE if not _is_said(record) and _held(record)[0] else None)
+
+
+def _key(record: Any) -> str | None:
+    """The conversation that a message is of, where it names one."""
+    if not _is_said(record):
+        return ALONE if _held(record)[0] else None
+    return text_at(record, *_CONVERSATIONS) or None
+
+
+Gathered = event_log(key=_key)
 
 
 def sniff(document: Any) -> bool:

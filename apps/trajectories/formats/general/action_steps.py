@@ -63,6 +63,7 @@ _THOUGHTS = (
     ),
     *("raw_response", "model_output", "reason", "analysis", "reflection"),
 )
+FINALS = ("final_answer", "final_output", "final_response")  # what the agent answered in the end
 _RUNS = (
     "trajectory",
     "traj",
@@ -180,7 +181,10 @@ def read(document: Any) -> Trajectory:
     reference = first_name(row, REFERENCES)
     reward = row.get("reward")
     model = model_name(row)
-    known = (name, asked, "reward", "id", reference)
+    final = first_name(row, FINALS)
+    if final and not _says(steps[-1], row[final]):
+        steps.append(Step(source="agent", message=(Part(text=row[final]),), extra={"field": final}))
+    known = (name, asked, "reward", "id", reference, final)
     about = (
         {}
         if isinstance(row[name], list)
@@ -201,6 +205,12 @@ def read(document: Any) -> Trajectory:
         | {key: value for key, value in row.items() if key not in known and value is not None}
         | ({name: about} if about else {}),
     )
+
+
+def _says(step: Step, answer: str) -> bool:
+    """Whether the last thing that the agent said or did is the answer already."""
+    given = [json.dumps(call.arguments, ensure_ascii=False) for call in step.tool_calls]
+    return any(answer.strip() in text for text in (step.text, *given))
 
 
 _COLUMNS = {"thoughts": "thought", "actions": "action", "observations": "observation", "rewards": "reward"}

@@ -59,6 +59,7 @@ _NO_RUNS = frozenset(
     )
 )
 _TASKS = (*PROMPTS, "task", "objective", "intent", "description", "question_text")
+_ABOUT_TASK = ("task", "problem", "instance", "sample", "example", "scenario", "test_case", "metadata")
 READ = (f"/{_ASKED}", f"/{_PATH}", f"/{_KIND}", f"/{_RUN}/*/reward", *(f"/{key}" for key in SUCCESS_KEYS))
 
 
@@ -78,11 +79,21 @@ def sniff(document: Any) -> bool:
 def _kind(value: Any) -> str:
     if not isinstance(value, list) or not value or not all(isinstance(each, dict) for each in value):
         return ""
+    if len(value) > 1 and _has_states(value):
+        return ""
     if all(_is_message(each) for each in value) and any(_is_answer(each) for each in value):
         return "messages"
     if turn_lists.is_conversation(value):
         return "turns"
     return "steps" if action_steps.is_run(value) else ""
+
+
+def _has_states(value: list[dict[str, Any]]) -> bool:
+    """Whether messages are states of one another, as it was streamed."""
+    names = [
+        each["id"] for each in value if isinstance(each.get("id"), str) and each["id"] and "role" in each
+    ]
+    return len(set(names)) < len(names)
 
 
 def _is_message(value: dict[str, Any]) -> bool:
@@ -145,9 +156,12 @@ def split(document: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _asked(found: _Found) -> str:
-    return next(
-        (holder[name] for holder in reversed(found.holders) if (name := first_name(holder, _TASKS))), ""
-    )
+    """What was asked: a text of an object around the run, or of the task that is an object in one."""
+    for holder in reversed(found.holders):
+        for about in (holder, *(holder[key] for key in _ABOUT_TASK if isinstance(holder.get(key), dict))):
+            if name := first_name(about, _TASKS):
+                return str(about[name])
+    return ""
 
 
 def _around(found: _Found, on_path: set[int]) -> dict[str, Any]:
@@ -181,7 +195,8 @@ def read(document: Any) -> Trajectory:
     run, kind, asked = require_list(row.get(_RUN), pointer=f"/{_RUN}"), row.get(_KIND), row.get(_ASKED)
     around = {key: value for key, value in row.items() if key not in _KEYS}
     asked = asked if isinstance(asked, str) else ""
-    found = _read_run(run, kind, asked)
+    answered = first_name(around, action_steps.FINALS)
+    found = _read_run(run, kind, asked, {answered: around[answered]} if answered else {})
     task = found.task
     task = replace(task, id=stated_task_id(around) or task.id, instruction=task.instruction or asked)
     model = model_name(around)
@@ -195,13 +210,14 @@ def read(document: Any) -> Trajectory:
     )
 
 
-def _read_run(run: list[Any], kind: Any, asked: str) -> Trajectory:
+def _read_run(run: list[Any], kind: Any, asked: str, final: dict[str, str]) -> Trajectory:
+    """final: what the agent answered after its steps."""
     try:
         if kind == "messages":
             return openai.read({"messages": run})
         if kind == "turns":
             return turn_lists.read({"turns": run})
-        return action_steps.read({"steps": run} | ({"task": asked} if asked else {}))
+        return action_steps.read({"steps": run} | ({"task": asked} if asked else {}) | final)
     except InvalidRecord as error:
         at = (error.pointer or "").partition("/")[2].partition("/")[2]
         raise InvalidRecord(error.message, pointer=f"/{_RUN}" + (f"/{at}" if at else "")) from None

@@ -1,5 +1,7 @@
 """A prompt and the turns of a model that were recorded for it: {"prompt", "turns": [{"output" | "response" | "message":
-a message of any API, "caller"?}]}, as DeerFlow's replays have them. Who called is the speaker.
+a message of any API, "caller"?}]}, as DeerFlow's replays have them. Who called is the speaker. IronClaw's traces for
+replays name what a model answered by its `type`: {"steps": [{"response": {"type": "user_input" | "text" | "tool_calls",
+"content" | "tool_calls"}}]}, or {"turns": [{"user_input", "steps"}]}.
 
 Results of tools are not in such a file, unless turns hold them.
 """
@@ -22,8 +24,62 @@ _CALLERS = ("caller", "agent", "speaker")
 READ = tuple(f"/{name}/*/{key}/type" for name in _LISTS for key in _MESSAGES)
 
 
+_TYPES = ("user_input", "text", "tool_calls")
+
+
 def sniff(document: Any) -> bool:
-    return isinstance(document, dict) and bool(prompt_name(document)) and bool(_name(document))
+    if not isinstance(document, dict):
+        return False
+    return bool(_typed(document)) or (bool(prompt_name(document)) and bool(_name(document)))
+
+
+def _typed(row: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The responses of a trace that names their types, each with its place; empty for any other."""
+    turns = objects(row.get("turns")) or [row]
+    found: list[tuple[str, dict[str, Any]]] = []
+    for place, turn in enumerate(turns):
+        at = "" if turn is row else f"/turns/{place}"
+        if isinstance(turn.get("user_input"), str):
+            found.append((f"{at}/user_input", {"type": "user_input", "content": turn["user_input"]}))
+        steps = turn.get("steps")
+        if not isinstance(steps, list):
+            return []
+        for index, step in enumerate(steps):
+            response = object_at(step, "response")
+            if response.get("type") not in _TYPES:
+                return []
+            found.append((f"{at}/steps/{index}/response", response))
+    return found if any(response["type"] != "user_input" for _, response in found) else []
+
+
+def _answered(response: dict[str, Any]) -> dict[str, Any]:
+    rest = {key: value for key, value in response.items() if key not in ("type", "content", "tool_calls")}
+    role = "user" if response["type"] == "user_input" else "assistant"
+    usage = {key: value for key, value in rest.items() if key.endswith("_tokens")}
+    calls = [
+        {"id": call.get("id"), "type": "function",
+         "function": {"name": call.get("name"), "arguments": call.get("arguments") or {}}}
+        for call in objects(response.get("tool_calls"))
+    ]  # fmt: skip
+    return (
+        {"role": role, "content": response.get("content")}
+        | {key: value for key, value in rest.items() if key not in usage}
+        | ({"tool_calls": calls} if calls else {})
+        | ({"usage": usage} if usage else {})
+    )
+
+
+def _read_typed(row: dict[str, Any]) -> Trajectory:
+    responses = [(pointer, _answered(response)) for pointer, response in _typed(row)]
+    steps, facts = MessageReader(usage=lambda message: message.get("usage")).read(responses)
+    around = {key: value for key, value in row.items() if key not in ("turns", "steps", "model_name")}
+    name = text_at(row, "model_name")
+    return build_trajectory(
+        steps,
+        Task(id=""),
+        id=name or None,
+        metadata=facts | {key: value for key, value in around.items() if value},
+    )
 
 
 def _name(row: dict[str, Any]) -> str:
@@ -42,6 +98,8 @@ def _is_message(value: dict[str, Any]) -> bool:
 @storable
 def read(document: Any) -> Trajectory:
     row, _ = clean(require_object(document))
+    if _typed(row):
+        return _read_typed(row)
     name = _name(row)
     if not name or not prompt_name(row):
         raise InvalidRecord("has no prompt, or no turns with messages.")

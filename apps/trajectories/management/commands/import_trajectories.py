@@ -55,7 +55,8 @@ class Command(TouchstoneCommand):
         parser.add_argument(
             "--map",
             metavar="FILE",
-            help="read any JSON, Parquet or CSV by a mapping of its fields (TOML), see docs/formats.md",
+            help="read any JSON, Parquet or CSV by a mapping of its fields: a file of TOML, or the TOML itself, see "
+            "docs/formats.md",
         )
         parser.add_argument(
             "--keep-good", action="store_true", help="import the good records of a file with bad ones"
@@ -180,6 +181,12 @@ class Command(TouchstoneCommand):
 
 
 def _read_mapping(name: str) -> FieldMapping:
+    """name: of a file of TOML, or what would be in it: `fields = {...}`."""
+    if name.lstrip().startswith(("fields", "[fields]")) and "=" in name:
+        try:
+            return FieldMapping.from_toml(name)
+        except InvalidRecord as error:
+            raise DomainError(f"--map: {error.message} ({error.pointer or 'all of it'})") from None
     with _open(name) as stream:
         try:
             return FieldMapping.from_toml(stream.read(_LONGEST_MAPPING).decode("utf-8", "replace"))

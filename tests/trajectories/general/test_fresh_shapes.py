@@ -1,0 +1,165 @@
+"""Shapes of published files that were refused, or read in pieces, when they were first tried; shortened."""
+
+import json
+from typing import Any
+
+from tests.trajectories.coding_agents.examples import OPENHANDS
+from tests.trajectories.logs import ReadLog, read_document, read_lines, sources, step_counts, unread
+
+
+def test_a_call_of_a_tool_a_record_has_who_called() -> None:
+    rows = [
+        {"agent_role": "Researcher", "task": "Find data", "tool": "search", "tool_input": "chips", "output": "Four.",
+         "timestamp": "2024-01-15T10:00:00Z"},
+        {"agent_role": "Analyst", "task": "Find data", "tool": "read", "tool_input": "table", "output": "12 rows.",
+         "timestamp": "2024-01-15T10:00:10Z"},
+    ]  # fmt: skip
+    read = read_lines(rows)
+    assert (read.format, sources(read.only)) == ("step-rows", "uaa")
+    assert [step.speaker for step in read.only.steps] == [None, "Researcher", "Analyst"]
+    assert read.only.steps[1].observation[0].content[0].text == "Four."
+
+
+def test_a_step_may_stand_in_an_envelope() -> None:
+    step = {"tool_name": "search", "tool_input": {"q": "x"}, "tool_result": "Four."}
+    rows: list[dict[str, Any]] = [
+        {"task_id": "t1", "step": 1} | step,
+        {"task_id": "t1", "record": {"step": 2} | step},
+        {"payload": {"task_id": "t1", "step": 3} | step},
+        {"task_id": "t2", "step": 1} | step,
+    ]
+    read = read_lines(rows)
+    assert [sources(found) for found in read.trajectories] == ["aaa", "a"] and not read.errors
+    assert not unread(read.trajectories[0])
+
+
+def test_what_was_asked_may_be_in_the_task_next_to_a_run() -> None:
+    called = [{"tool_name": "GET", "arguments": {"key": "A1"}, "result": "delta", "error": None}]
+    document = {
+        "run_id": "r1",
+        "task": {"id": "S01", "prompt": "Return the value of A1."},
+        "execution_result": {"success": True, "tools_called": called, "final_output": "It is delta."},
+    }
+    found = read_document(document).only
+    assert sources(found) == "uaa" and (found.steps[0].text, found.steps[2].text) == (
+        "Return the value of A1.",
+        "It is delta.",
+    )
+    assert found.success is True
+
+
+def test_states_of_one_message_are_no_run() -> None:
+    states = [
+        {"id": "m1", "role": "assistant", "parts": [{"type": "text", "text": "a" * size}]} for size in (1, 2)
+    ]
+    read = read_document({"name": "text", "input": {"question": "Why?"}, "writes": states})
+    assert not read.trajectories
+
+
+def test_a_log_of_events_may_stand_deep_in_a_document() -> None:
+    read = read_document({"request": {"url": "/trajectory"}, "response": {"json": {"trajectory": OPENHANDS}}})
+    assert read.format == "openhands" and sources(read.only) == sources(read_lines(OPENHANDS).only)
+    assert [path for path, _ in read.dropped if path == "/request/url"] == []
+
+
+def test_a_trace_for_replays_has_its_prompts_and_answers() -> None:
+    called = {"type": "tool_calls", "tool_calls": [{"id": "c1", "name": "http", "arguments": {"url": "/"}}]}
+    answered = {"type": "text", "content": "Sunny.", "input_tokens": 9, "output_tokens": 2}
+    steps = [{"request_hint": {}, "response": called}, {"response": answered}]
+    trace = {
+        "model_name": "weather",
+        "turns": [{"user_input": "Weather?", "steps": steps}],
+        "expects": {"a": 1},
+    }
+    read = read_document(trace)
+    assert (read.format, read.only.id, sources(read.only)) == ("recorded-turns", "weather", "uaa")
+    assert read.only.metadata["usage"] == {"input_tokens": 9, "output_tokens": 2}
+    bare = {"model_name": "w", "steps": [{"response": {"type": "user_input", "content": "Weather?"}}, *steps]}
+    assert sources(read_document(bare).only) == "uaa"
+
+
+def test_comments_between_records_are_left_out_and_named() -> None:
+    lines = [
+        {"conversation_id": "c1", "role": "user", "content": "Hi"},
+        {"conversation_id": "c2", "role": "user", "content": "Ho"},
+        {
+            "conversation_id": "c1",
+            "role": "assistant",
+            "content": "Hello",
+            "model": "m",
+            "usage": {"prompt_tokens": 4},
+        },
+        {"conversation_id": "c2", "role": "assistant", "content": "Hey", "model": "m"},
+    ]
+    read = ReadLog(b"# A chat.\n\n" + b"\n".join(json.dumps(line).encode() for line in lines))
+    assert [sources(found) for found in read.trajectories] == ["ua", "ua"] and not read.errors
+    assert ("", "a comment between the records") in read.dropped
+
+
+def test_rows_with_other_names() -> None:
+    preferred = read_lines([{"prompt": "Why?", "preferred": "Because.", "other": "No."}])
+    assert [found.steps[-1].text for found in preferred.trajectories] == ["Because.", "No."]
+    instructed = read_document({"instruct": "Answer.", "input": "Why?", "output": "Because."}).only
+    assert instructed.steps[0].text == "Answer.\nWhy?"
+
+
+def test_a_call_alone_under_tool_call_is_one() -> None:
+    messages = [
+        {"role": "user", "content": "Update it.", "tool_call": None},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_call": {"name": "find_user", "arguments": {"name": "Ann"}},
+        },
+        {"role": "tool", "content": {"ok": True}, "tool_call": None},
+        {"role": "assistant", "content": "Done."},
+    ]
+    found = read_document({"messages": messages}).only
+    assert found.steps[1].tool_calls[0].arguments == {"name": "Ann"} and step_counts(found)["tied"] == 1
+
+
+def test_an_episode_of_android_may_be_steps() -> None:
+    steps = [
+        {"action_content": {"action": "click", "coordinate": [5, 9]}, "screenshot": "/a/0.png",
+         "step_instruction": "tap it", "check_options": {"candidate_bbox": [[1, 2, 3, 4]]}},
+        {"action_content": {"action": "system_button", "button": "Back"}, "screenshot": "/a/1.png",
+         "step_instruction": "go back"},
+    ]  # fmt: skip
+    read = read_lines([{"goal": "Publish it.", "is_successful": True, "steps": steps, "episode_id": 8193}])
+    found = read.only
+    assert (read.format, found.id) == ("android", "8193")
+    calls = [call for step in found.steps for call in step.tool_calls]
+    assert [call.name for call in calls] == ["click", "system_button"]
+    assert calls[0].arguments == {"coordinate": [5, 9]} and found.metadata["steps"][0]["check_options"]
+
+
+def test_a_chat_of_gemini_without_its_project() -> None:
+    messages = [{"type": "user", "content": "Why?"}, {"type": "model", "content": "Because."}]
+    read = read_document({"sessionId": "g1", "messages": messages})
+    assert (read.format, sources(read.only)) == ("gemini-cli", "ua")
+
+
+def test_an_early_rollout_of_codex_has_messages_without_a_type() -> None:
+    def said(role: str, text: str) -> dict[str, Any]:
+        return {
+            "type": "response_item",
+            "payload": {"role": role, "content": [{"type": "input_text", "text": text}]},
+        }
+
+    begin = {"type": "session.start", "payload": {"id": "c1", "cwd": "/work"}}
+    read = read_lines([begin, said("user", "Add caching"), said("assistant", "Adding it.")])
+    assert (read.format, read.only.id, sources(read.only)) == ("codex", "c1", "ua")
+
+
+def test_a_trajectory_of_openclaw_is_put_together_from_its_events() -> None:
+    base = {"traceSchema": "openclaw-trajectory", "schemaVersion": 1, "sessionId": "s1", "modelId": "gpt-5.4"}
+    events = [
+        base | {"type": "session.started", "data": {"trigger": "user"}},
+        base | {"type": "prompt.submitted", "data": {"prompt": "Count."}},
+        base | {"type": "tool.call", "data": {"name": "bash", "toolCallId": "c1", "args": {"command": "wc"}}},
+        base | {"type": "tool.result", "data": {"name": "bash", "toolCallId": "c1", "result": "3"}},
+        base | {"type": "model.completed", "data": {"assistantTexts": ["Three."], "usage": {"input": 10}}},
+    ]
+    read = read_lines(events)
+    assert (read.format, read.only.id, sources(read.only)) == ("openclaw", "s1", "uaa")
+    assert step_counts(read.only)["tied"] == 1 and read.only.metadata["model"] == "gpt-5.4"
