@@ -49,17 +49,15 @@ def read(document: Any) -> Trajectory:
     document = require_object(document)
     found = [(at, each) for at, each in _objects(document) if each.get("object") in (_MESSAGE, _STEP)]
     found.sort(key=lambda placed: _made_at(placed[1]))
-    usages = {
-        text_at(object_at(object_at(each, "step_details"), "message_creation"), "message_id"): each.get(
-            "usage"
-        )
+    made = {
+        text_at(object_at(object_at(each, "step_details"), "message_creation"), "message_id"): each
         for _, each in found
         if each["object"] == _STEP
     }
     messages: list[Placed] = []
     for at, each in found:
         if each["object"] == _MESSAGE:
-            messages.append((at, _spoken(each, usages.get(text_at(each, "id")))))
+            messages.append((at, _spoken(each, made.get(text_at(each, "id"), {}))))
         else:
             messages += [(at, message) for message in _called(each)]
     if not messages:
@@ -85,29 +83,38 @@ def _made_at(item: Message) -> float:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
 
 
-def _spoken(message: Message, usage: Any) -> Message:
+def _spoken(message: Message, step: Message) -> Message:
+    """step: that made the message; empty for none."""
     rest = {
         key: value for key, value in message.items() if key not in ("role", "content") and value not in _EMPTY
     }
-    about = {"message": rest} | ({"usage": usage} if isinstance(usage, dict) else {})
-    return {"role": message.get("role"), "content": message.get("content")} | about
+    return {"role": message.get("role"), "content": message.get("content"), "message": rest} | _about(step)
 
 
-def _called(step: Message) -> Iterator[Message]:
-    """Of a step that called tools, the calls and what they gave back."""
-    details = object_at(step, "step_details")
-    calls = objects(details.get("tool_calls"))
-    if not calls:
-        return
+def _about(step: Message) -> Message:
+    """The usage of a step, and what is known of it besides."""
     rest = {
         key: value
         for key, value in step.items()
         if key not in ("step_details", "usage") and value not in _EMPTY
     }
-    usage = {"usage": step["usage"]} if isinstance(step.get("usage"), dict) else {}
-    rest |= {"details": {key: value for key, value in details.items() if key != "tool_calls"}}
+    details = object_at(step, "step_details")
+    rest |= (
+        {"details": {key: value for key, value in details.items() if key != "tool_calls"}} if details else {}
+    )
+    usage = object_at(step, "usage")
+    if others := {key: value for key, value in usage.items() if not isinstance(value, int | float)}:
+        rest["usage"] = others
+    return ({"step": rest} if rest else {}) | ({"usage": usage} if usage else {})
+
+
+def _called(step: Message) -> Iterator[Message]:
+    """Of a step that called tools, the calls and what they gave back."""
+    calls = objects(object_at(step, "step_details").get("tool_calls"))
+    if not calls:
+        return
     made = [_call(call) for call in calls]
-    yield {"role": "assistant", "content": None, "tool_calls": made, "step": rest} | usage
+    yield {"role": "assistant", "content": None, "tool_calls": made} | _about(step)
     for call in calls:
         body = object_at(call, *_TIED[2:])
         output = body.get("output", body.get("outputs", body.get("results")))
