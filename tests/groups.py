@@ -39,6 +39,7 @@ FOLDERS = {
             "demo",
             "inbox",
             "lifecycle",
+            "machines",
         ),
         "web",
     ),

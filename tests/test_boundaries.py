@@ -27,6 +27,7 @@ ORDER = (
     "datasets",
     "judges",
     "metrics",
+    "machines",
     "training",
     "policy_documents",
     "reward_programs",

@@ -1,5 +1,7 @@
-"""The device that torch computes on. `python -m workers.device NAME [PROCESSES]` tells whether this machine has it."""
+"""The device that torch computes on. `python -m workers.device NAME [PROCESSES]` tells whether this machine has it,
+`python -m workers.device --describe` what it has, as JSON."""
 
+import json
 import os
 import resource
 import sys
@@ -70,7 +72,17 @@ def peak_memory(device: torch.device) -> int:
     return peak if sys.platform == "darwin" else 1024 * peak  # kibibytes on other systems
 
 
+def describe_device() -> dict[str, str | int]:
+    """{"device": in words, "gpus": how many torch finds}"""
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    name = torch.cuda.get_device_name(0) if gpus else f"CPU, {os.cpu_count()} cores"
+    return {"device": f"{gpus} x {name}" if gpus > 1 else name, "gpus": gpus}
+
+
 def main(name: str, processes: int = 1) -> int:
+    if name == "--describe":
+        sys.stdout.write(json.dumps(describe_device()))
+        return 0
     try:
         if choose_device(name).type == "cuda":
             require_gpus(processes)

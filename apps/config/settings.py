@@ -89,6 +89,7 @@ INSTALLED_APPS = [
     "apps.llm",
     "apps.judges",
     "apps.metrics",
+    "apps.machines",
     "apps.training",
     "apps.rewards",
     "apps.policy_documents",
@@ -333,6 +334,8 @@ CLUSTER_URL = env_url("TOUCHSTONE_CLUSTER_URL") or PUBLIC_URL
 CLUSTER_GPUS = env_int("TOUCHSTONE_CLUSTER_GPUS", 1)
 CLUSTER_CPUS = env_int("TOUCHSTONE_CLUSTER_CPUS", 8, least=1)
 CLUSTER_MEMORY_GB = env_int("TOUCHSTONE_CLUSTER_MEMORY_GB", 64, least=1)
+# Seconds without a word from a joined machine, after which its run goes back to the queue.
+MACHINE_LEASE_SECONDS = env_int("TOUCHSTONE_MACHINE_LEASE_SECONDS", 90, least=10, most=3600)
 CLUSTER_HOURS = env_int("TOUCHSTONE_CLUSTER_HOURS", 24, least=1)
 SLURM = {  # SlurmOptions; without python SLURM is not set up
     "python": env_str("TOUCHSTONE_SLURM_PYTHON", ""),

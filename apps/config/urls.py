@@ -8,6 +8,7 @@ from apps.accounts.views import sign_in, sign_on
 from apps.config.api import api
 from apps.core.http.api import not_found
 from apps.core.tables.views import table_display
+from apps.machines.urls import peer_urlpatterns as machine_calls
 from apps.overview.views import project_home
 from apps.training.views.run_files import run_files
 from apps.trajectories.views import traces_receive
@@ -21,6 +22,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # Of the jobs that train a run on a cluster.
     path("v1/run-files/<int:pk>", run_files, name="run-files"),
     path("v1/run-files/<int:pk>/<path:name>", run_files, name="run-file"),
+    path("v1/machines/", include(machine_calls)),
     path("scim/v2/", include("apps.accounts.scim_urls")),
     path("", include(([*accounts.urlpatterns, PROJECT_HOME], accounts.app_name))),
     path("", include("apps.overview.urls")),
@@ -43,6 +45,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<slug:slug>/campaigns/", include("apps.annotation.urls")),
     path("p/<slug:slug>/metrics/", include("apps.metrics.urls")),
     path("p/<slug:slug>/datasets/", include("apps.datasets.urls")),
+    path("p/<slug:slug>/machines/", include("apps.machines.urls")),
     path("p/<slug:slug>/training/", include("apps.training.urls")),
     path("p/<slug:slug>/endpoints/", include("apps.rewards.urls")),
     path("p/<slug:slug>/policy-documents/", include("apps.policy_documents.urls")),

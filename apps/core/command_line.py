@@ -18,7 +18,7 @@ _APPS = Path(__file__).parents[1]
 _HELP = 'help = "'
 # Which apps' commands are listed under which heading; what is in none of them is under the last.
 _GROUPS = {
-    "This machine": ("core", "demo"),
+    "This machine": ("core", "demo", "machines"),
     "People, projects and keys": ("accounts", "lifecycle"),
     "Trajectories and feedback": ("trajectories", "annotation", "judges", "metrics", "connectors"),
     "Datasets and models": ("datasets", "training", "reward_studies"),

@@ -50,11 +50,13 @@ class ModelChoice(forms.ModelChoiceField):
 
 
 class LauncherSelect(forms.Select):
-    """Launchers that are not set up are shown, and cannot be chosen."""
+    """Launchers that are not set up are shown, and cannot be chosen. missing: their names."""
+
+    missing: frozenset[str] = frozenset()
 
     def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         option: dict[str, Any] = super().create_option(name, value, *args, **kwargs)
-        if value in {each.name for each in missing_launchers()}:
+        if value in self.missing:
             option["attrs"]["disabled"] = True
         return option
 
@@ -155,9 +157,12 @@ class RunForm(forms.Form):
         assert isinstance(parent, ModelChoice)
         on = self.fields["on"]
         assert isinstance(on, forms.ChoiceField)
+        missing = missing_launchers(project)
+        assert isinstance(on.widget, LauncherSelect)
+        on.widget.missing = frozenset(each.name for each in missing)
         on.choices = [
-            *((each.name, each.title) for each in set_up_launchers()),
-            *((each.name, f"{each.title} (not set up: {each.needs})") for each in missing_launchers()),
+            *((each.name, each.title) for each in set_up_launchers(project)),
+            *((each.name, f"{each.title} (not set up: {each.needs})") for each in missing),
         ]
         parent.queryset = possible_parents(project)
         dataset.queryset = list_dataset_versions(project).filter(state=JobState.SUCCEEDED, withdrawn_at=None)

@@ -17,6 +17,8 @@ from apps.core.storage.artifacts import delete_tree
 from apps.core.version_names import check_slug
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import require_frozen
+from apps.machines.launcher import NAME as MACHINE
+from apps.machines.launcher import require_machine
 from apps.training import recipes
 from apps.training.launching.launchers import launcher_named
 from apps.training.launching.options import check_launch_options
@@ -85,6 +87,8 @@ def start_run(
     _require_parent(parent, project, chosen.recipe)
     launcher_named(on)
     launch_options = check_launch_options(on, chosen.values, hosts=hosts, gpus=gpus)
+    if on == MACHINE:
+        require_machine(project, launch_options.resources(chosen.values).gpus)
     run = TrainingRun.objects.create(
         project=project,
         dataset_version=dataset_version,

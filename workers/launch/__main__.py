@@ -12,6 +12,7 @@ from pathlib import Path
 from workers.errors import RewardError
 from workers.launch.host_run import REFUSED, HostPlace, run_on_host
 from workers.launch.job import RENDEZVOUS_PORT, TOKEN_VARIABLE, URL_VARIABLE
+from workers.launch.part_cache import PartCache
 from workers.launch.run_files import HttpRunFiles
 
 
@@ -33,6 +34,10 @@ def main() -> int:
     parser.add_argument(
         "--scratch", type=Path, default=None, help="folder of this host; by default a temporary one"
     )
+    parser.add_argument(
+        "--cache", type=Path, default=None, help="folder that keeps pretrained weights between runs"
+    )
+    parser.add_argument("--cache-gb", type=int, default=20, help="size of that folder at most, in GiB")
     arguments = parser.parse_args()
     rendezvous = arguments.rendezvous
     if arguments.hosts > 1 and not rendezvous:
@@ -47,7 +52,8 @@ def main() -> int:
     )
     try:
         files = HttpRunFiles(_required(URL_VARIABLE), _token())
-        return run_on_host(files, place, arguments.scratch)
+        cache = PartCache(arguments.cache, arguments.cache_gb * 2**30) if arguments.cache else None
+        return run_on_host(files, place, arguments.scratch, cache=cache)
     except RewardError as error:
         sys.stderr.write(f"{error.message}\n")
         return REFUSED

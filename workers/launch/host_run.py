@@ -29,6 +29,7 @@ from types import FrameType
 from typing import Any
 
 from workers.errors import RewardError
+from workers.launch.part_cache import PartCache
 from workers.launch.run_files import JobFiles, RunFiles, RunFilesRefused
 from workers.launch.streams import EVENTS, LOG, StreamReader, StreamWriter
 from workers.launch.transfer import folder_files, forget_older, newest_index, read_folder, write_folder
@@ -89,21 +90,23 @@ def newest_end(files: RunFiles) -> JobEnd | None:
     return JobEnd(number, int(found["status"]), str(found.get("reason", "")))
 
 
-def run_on_host(files: JobFiles, place: HostPlace, scratch: Path | None = None) -> int:
+def run_on_host(
+    files: JobFiles, place: HostPlace, scratch: Path | None = None, *, cache: PartCache | None = None
+) -> int:
     """Fetch, train, send; the exit status of the training. scratch: a folder of this host, by default a temporary."""
     with tempfile.TemporaryDirectory(prefix="touchstone-", dir=scratch) as folder:
         run = Path(folder) / "run"
         run.mkdir()
-        fetch(files, run)
+        fetch(files, run, cache=cache)
         return HostTraining(files, place, run).run()
 
 
-def fetch(files: RunFiles, run: Path) -> None:
+def fetch(files: RunFiles, run: Path, *, cache: PartCache | None = None) -> None:
     """The inputs, and the newest state that an earlier start has sent."""
     inputs = newest_index(files, INPUTS)
     if inputs is None:
         raise RewardError("This run has no inputs in the artifact store; start it again at the installation.")
-    read_folder(files, INPUTS, inputs[1], run)
+    read_folder(files, INPUTS, inputs[1], run, cache=cache)
     if (state := newest_index(files, OUTPUTS)) is not None:
         read_folder(files, OUTPUTS, state[1], run)
     with (run / "events.jsonl").open("wb") as out:

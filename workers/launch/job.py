@@ -56,7 +56,8 @@ class LaunchedJob:
     name: of this submission; lower-case letters, digits and hyphens, at most 50. A launcher that has a job of this
     name takes that one: what is submitted again after a crash runs once.
     environment: without secrets. secrets: variables too, which only the job may read.
-    run, files: the training run, and where its files are in the artifact store, for labels.
+    run, files: the training run, and where its files are in the artifact store, for labels. project: the run's, by its
+    slug.
     log: the file for its output, for launchers of this machine.
     """
 
@@ -68,6 +69,7 @@ class LaunchedJob:
     resources: JobResources = JobResources()
     run: str = ""
     files: str = ""
+    project: str = ""
     log: Path | None = None
 
 

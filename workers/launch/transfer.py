@@ -11,10 +11,12 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from workers.errors import RewardError
+from workers.launch.part_cache import PartCache
 from workers.launch.run_files import RunFiles
 
 PART_BYTES = 32 * 2**20
 _PARTS = "parts"
+_KEPT_BETWEEN_RUNS = "pretrained/"  # files of an index that a cache has
 _KEPT = 2  # indexes: a reader may be at the one before the newest
 
 
@@ -76,21 +78,30 @@ def newest_index(files: RunFiles, prefix: str) -> tuple[int, FolderIndex] | None
     return int(names[-1].removesuffix(".json")), _read_index(files, prefix, names[-1])
 
 
-def read_folder(files: RunFiles, prefix: str, index: FolderIndex, folder: Path) -> None:
-    """Write the files of the index below `folder`; of each part the SHA-256 is checked."""
+def read_folder(
+    files: RunFiles, prefix: str, index: FolderIndex, folder: Path, *, cache: PartCache | None = None
+) -> None:
+    """Write the files of the index below `folder`, with the SHA-256 of each part checked. cache: for weights."""
     for name, digests in index.files.items():
+        kept = cache if name.startswith(_KEPT_BETWEEN_RUNS) else None
         target = folder / _checked(name)
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{target.name}.fetched")
         with part.open("wb") as out:
             for digest in digests:
-                content = files.read(f"{prefix}/{_PARTS}/{digest}")
+                content = _read_part(files, f"{prefix}/{_PARTS}", digest, kept)
                 if hashlib.sha256(content).hexdigest() != digest:
                     raise RewardError(
                         f"a part of {name} is damaged in the artifact store; start the run again."
                     )
                 out.write(content)
         part.replace(target)
+
+
+def _read_part(files: RunFiles, parts: str, digest: str, cache: PartCache | None) -> bytes:
+    if cache is None:
+        return files.read(f"{parts}/{digest}")
+    return cache.read(digest, lambda: files.read(f"{parts}/{digest}"))
 
 
 def folder_files(folder: Path, *, without: Iterable[str] = ()) -> dict[str, Path]:

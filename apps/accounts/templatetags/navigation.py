@@ -60,6 +60,7 @@ NAV_GROUPS = (
             NavPage("Training runs", "training:run-list", covers=("training/",)),
             NavPage("Models", "training:model-list", covers=("training/model-",)),
             NavPage("Exports", "datasets:export-list"),
+            NavPage("Machines", "machines:machine-list"),
         ),
     ),
     NavGroup(

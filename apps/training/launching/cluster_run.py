@@ -22,8 +22,8 @@ from apps.training.launching.options import LaunchOptions
 from apps.training.launching.run_files import (
     StoredRunFiles,
     files_address,
+    job_name,
     make_run_token,
-    run_digest,
     run_files_name,
 )
 from apps.training.launching.state import LaunchedState
@@ -280,6 +280,7 @@ class ClusterRun:
             resources=resources,
             run=f"{self._run.project.slug}/{self._run.pk}",
             files=run_files_name(self._run),
+            project=self._run.project.slug,
         )
 
     def _resources(self) -> JobResources:
@@ -370,10 +371,6 @@ def write_inputs(files: StoredRunFiles, folder: Path, number: int, *, gpus: int)
     write_json(written, config)
     write_folder(files, INPUTS, paths | {"config.json": written}, number)
     forget_older(files, INPUTS)
-
-
-def job_name(run: TrainingRun, submission: int) -> str:
-    return f"touchstone-{run_digest(run)}-{run.pk}-{submission}"
 
 
 def end_job(run: TrainingRun, launcher: Launcher) -> None:

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from apps.accounts.models import Project
 from apps.core.errors import DomainError
 from apps.core.processes import core_subprocess
+from apps.machines import launcher as machines
+from apps.machines.selectors import has_machines, machines_for
 from apps.training.models import LOCAL
 from workers.errors import RewardError
 from workers.launch.job import LaunchedJob, Launcher
@@ -53,6 +56,10 @@ def _kubernetes() -> Launcher | None:
     return KubernetesLauncher(options)
 
 
+def _machine() -> Launcher | None:
+    return machines.MachineLauncher() if has_machines() else None
+
+
 def _ray() -> Launcher | None:
     return RayLauncher(RayOptions(**settings.RAY)) if settings.RAY["url"] else None
 
@@ -64,6 +71,7 @@ LAUNCHERS = (
         "kubernetes", "Kubernetes", _kubernetes, "set TOUCHSTONE_KUBERNETES_IMAGE (docs/clusters.md)."
     ),
     LauncherType("ray", "Ray", _ray, "set TOUCHSTONE_RAY_URL (docs/ray.md)."),
+    LauncherType(machines.NAME, "A joined machine", _machine, "join one (docs/machines.md)."),
 )
 NAMES = tuple(each.name for each in LAUNCHERS)
 
@@ -85,12 +93,18 @@ def launcher_named(name: str) -> Launcher:
     return launcher
 
 
-def set_up_launchers() -> list[LauncherType]:
-    return [each for each in LAUNCHERS if each.make() is not None]
+def set_up_launchers(project: Project | None = None) -> list[LauncherType]:
+    """project: those that its runs may train on."""
+    return [each for each in LAUNCHERS if each.make() is not None and _takes(each, project)]
 
 
-def missing_launchers() -> list[LauncherType]:
-    return [each for each in LAUNCHERS if each.make() is None]
+def missing_launchers(project: Project) -> list[LauncherType]:
+    there = set_up_launchers(project)
+    return [each for each in LAUNCHERS if each not in there]
+
+
+def _takes(launcher: LauncherType, project: Project | None) -> bool:
+    return project is None or launcher.name != machines.NAME or machines_for(project).exists()
 
 
 def check_launchers() -> str:

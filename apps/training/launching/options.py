@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 
 from apps.core.errors import DomainError
+from apps.machines.launcher import NAME as MACHINE
 from apps.training.models import LOCAL
 from workers.launch.job import JobResources
 from workers.schema.recipe import needs_one_process
@@ -56,6 +57,10 @@ def check_launch_options(
             )
         return LaunchOptions()
     hosts = 1 if hosts is None else hosts
+    if launcher == MACHINE and hosts != 1:
+        raise DomainError(
+            "A run trains on one joined machine; leave hosts out, or take a cluster.", pointer="/hosts"
+        )
     if not 1 <= hosts <= MAX_HOSTS:
         raise DomainError(f"hosts must be between 1 and {MAX_HOSTS}, not {hosts}.", pointer="/hosts")
     if gpus is not None and not 0 <= gpus <= MAX_GPUS:

@@ -16,6 +16,8 @@ from apps.core.errors import Conflict, DomainError, Forbidden, NotFound
 from apps.core.storage import artifacts
 from apps.core.storage.storage_names import storage_name
 from apps.core.storage.store_identity import StoreUnavailable
+from apps.machines.launcher import NAME as MACHINE
+from apps.machines.selectors import may_write
 from apps.training.launching.state import LaunchedState
 from apps.training.models import TrainingRun
 from workers.launch.run_files import RunFileMissing
@@ -30,6 +32,10 @@ def run_identity(run: TrainingRun) -> str:
 
 def run_digest(run: TrainingRun) -> str:
     return hashlib.sha256(run_identity(run).encode()).hexdigest()[:8]
+
+
+def job_name(run: TrainingRun, submission: int) -> str:
+    return f"touchstone-{run_digest(run)}-{run.pk}-{submission}"
 
 
 def run_files_name(run: TrainingRun) -> str:
@@ -101,4 +107,6 @@ def run_of_token(token: str, pk: int) -> TrainingRun:
         raise Forbidden(f"Run {pk} has ended, so its files are closed.")
     if state.submission != submission:
         raise Conflict(f"Another job trains run {pk} now.")
+    if run.launcher == MACHINE and not may_write(job_name(run, submission)):
+        raise Conflict(f"This machine trains run {pk} no longer.")
     return run

@@ -1,0 +1,78 @@
+import os
+import signal
+import socket
+from pathlib import Path
+from re import sub
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandParser
+
+from apps.core.commands import TouchstoneCommand
+from apps.core.distributions import installed_version
+from apps.core.errors import DomainError
+from workers.launch.machine import (
+    JoinedMachine,
+    MachineIdentity,
+    check_url,
+    describe_machine,
+    machine_folder,
+    read_identity,
+    write_identity,
+)
+from workers.launch.machine_calls import InstallationCalls, JoinRequest, MachineInfo
+
+VARIABLE = "TOUCHSTONE_JOIN_TOKEN"
+
+
+class Command(TouchstoneCommand):
+    help = "Join this machine to an installation elsewhere, and train its runs here, over HTTPS only."
+    needs_database = False
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("url", help="of the installation, such as https://touchstone.example.org")
+        parser.add_argument(
+            "--token",
+            default="",
+            help=f"from the page Machines or `create_join_token` (or {VARIABLE}); needed the first time",
+        )
+        parser.add_argument("--name", default="", help="of this machine on the page (default: its host name)")
+        parser.add_argument("--once", action="store_true", help="end after one run")
+        parser.add_argument(
+            "--plain-http", action="store_true", help="allow http:// within a private network: not encrypted"
+        )
+
+    def run(self, *, url: str, token: str, name: str, once: bool, plain_http: bool) -> dict[str, Any]:
+        url = check_url(url, plain=plain_http)
+        folder: Path = settings.HOME / "joined"
+        with machine_folder(folder):
+            machine = describe_machine(installed_version())
+            identity = read_identity(folder)
+            token = token or os.environ.get(VARIABLE, "")
+            if identity is None or identity.url != url or token:
+                identity = self._join(url, token, name, machine, identity)
+                write_identity(folder, identity)
+            runs = f"runs of {identity.project}" if identity.project else "runs of all projects"
+            self.say(f"{identity.name} ({machine.device}) waits for {runs} of {url}. Ctrl-C ends it.")
+            calls = InstallationCalls(url, identity.key)
+            joined = JoinedMachine(calls, machine, folder, say=self.say)
+            signal.signal(signal.SIGTERM, joined.stop)
+            signal.signal(signal.SIGINT, joined.stop)
+            trained = joined.work(once=once)
+            calls.close()
+        return {"url": url, "name": identity.name, "runs": trained}
+
+    def _join(
+        self, url: str, token: str, name: str, machine: MachineInfo, before: MachineIdentity | None
+    ) -> MachineIdentity:
+        if not token:
+            other = f" This home has joined {before.url}." if before is not None else ""
+            raise DomainError(
+                f"A machine needs a token to join {url}: create one there on the page Machines, and give it with "
+                f"--token.{other}"
+            )
+        name = name or sub(r"[^A-Za-z0-9._-]+", "-", socket.gethostname()).strip("-._")[:60] or "machine"
+        calls = InstallationCalls(url, token)
+        answer = calls.join(JoinRequest(name=name, machine=machine))
+        calls.close()
+        return MachineIdentity(url=url, key=answer.key, name=answer.name, project=answer.project)
