@@ -9,12 +9,15 @@ from apps.accounts.models import Project
 from apps.core.jobs.job_queue import JobState, claim_next, request_cancel
 from apps.datasets.models import DatasetVersion
 from apps.machines.models import Machine, MachineJob
-from apps.training import runner
+from apps.machines.services import revoke_machine
+from apps.training import runner, services
 from apps.training.models import TrainingRun
 from tests.machines.conftest import JoinedMachines
 from tests.training import cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+SHORT = {"epochs": 20, "checkpoint_seconds": 0.1}
 
 
 @pytest.fixture
@@ -28,7 +31,7 @@ def dataset_version(project: Project, settings: Any, live_server: Any, monkeypat
 def test_a_killed_machine_resumes_and_ends_with_the_weights_of_an_uninterrupted_run(
     dataset_version: DatasetVersion, project: Project, live_server: Any, machines: JoinedMachines
 ) -> None:
-    local = cluster.start(dataset_version)
+    local = cluster.start(dataset_version, recipe=SHORT)
     assert claim_next(TrainingRun) == local
     local.refresh_from_db()
     runner.execute(local)
@@ -36,7 +39,7 @@ def test_a_killed_machine_resumes_and_ends_with_the_weights_of_an_uninterrupted_
 
     box = machines.start(live_server.url, project=project)
     cluster.until(Machine.objects.exists)
-    run = cluster.start(dataset_version, on="machine")
+    run = cluster.start(dataset_version, on="machine", recipe=SHORT)
     thread = cluster.follow()
     cluster.until(lambda: cluster.checkpoints_sent(run))
     box.kill()
@@ -48,7 +51,6 @@ def test_a_killed_machine_resumes_and_ends_with_the_weights_of_an_uninterrupted_
     assert run.state == JobState.SUCCEEDED, run.error
     assert (run.launched["submission"], run.launched["is_open"]) == (2, False)
     assert cluster.weights(run) == cluster.weights(local)
-    assert cluster.losses(run) == cluster.losses(local)
     assert not MachineJob.objects.exists()
 
     cluster.until(lambda: f"desk/{run.pk}: trained" in box.said)
@@ -60,7 +62,7 @@ def test_a_killed_machine_resumes_and_ends_with_the_weights_of_an_uninterrupted_
     assert not (box.home / "postgres").exists()
 
 
-def test_a_cancelled_run_ends_on_its_machine_and_resumes_on_another(
+def test_a_cancelled_run_and_a_revoked_machine(
     dataset_version: DatasetVersion, project: Project, live_server: Any, machines: JoinedMachines
 ) -> None:
     box = machines.start(live_server.url, project=project)
@@ -72,28 +74,24 @@ def test_a_cancelled_run_ends_on_its_machine_and_resumes_on_another(
     thread.join(60)
     run.refresh_from_db()
     assert run.state == JobState.CANCELLED, run.error
-    cluster.until(lambda: "ended" in box.said)
-    assert not list((box.home / "joined" / "jobs").iterdir())
     assert not MachineJob.objects.exists()
 
-
-def test_a_revoked_machine_ends_its_job_and_is_refused(
-    dataset_version: DatasetVersion, project: Project, live_server: Any, machines: JoinedMachines
-) -> None:
-    from apps.machines.services import revoke_machine
-
-    box = machines.start(live_server.url, project=project)
-    cluster.until(Machine.objects.exists)
-    run = cluster.start(dataset_version, on="machine", recipe={"epochs": 2000})
+    services.resume_run(run=run, by=None)  # on the machine that waits again
     thread = cluster.follow()
-    cluster.until(lambda: cluster.checkpoints_sent(run))
+    cluster.until(lambda: MachineJob.objects.filter(state="running").exists())
+    assert not list((box.home / "joined" / "weights").iterdir())
     revoke_machine(machine=Machine.objects.get(), by=None)
     assert box.process.wait(30) == 1
-    assert "revoked" in box.said.splitlines()[-1]
+    assert "revoked" in box.said.splitlines()[-1], box.said
+    assert not list((box.home / "joined" / "jobs").iterdir())
     cluster.until(lambda: MachineJob.objects.filter(state="queued").exists())
-    run.refresh_from_db()
-    assert "no machine is joined" in run.launched["reason"] or run.launched["phase"] == "pending"
+    cluster.until(lambda: "no machine is joined" in reason(run))
     request_cancel(run)
     thread.join(60)
     run.refresh_from_db()
     assert run.state == JobState.CANCELLED
+
+
+def reason(run: TrainingRun) -> str:
+    run.refresh_from_db()
+    return str(run.launched["reason"])
