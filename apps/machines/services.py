@@ -25,13 +25,15 @@ HEARTBEATS_IN_LEASE = 9
 class TokenRefused(DomainError):
     """A join token or a key of a machine that opens nothing."""
 
-    status = 401
+    def __init__(self, message: str) -> None:
+        super().__init__(message, status=401)
 
 
 class JobOver(DomainError):
     """A job that is not, or no longer, this machine's."""
 
-    status = 410
+    def __init__(self) -> None:
+        super().__init__("This job is not of this machine any more.", status=410)
 
 
 @transaction.atomic
@@ -187,7 +189,7 @@ def _own_job(machine: Machine, number: int) -> MachineJob:
         .first()
     )
     if job is None:
-        raise JobOver("This job is not of this machine any more.")
+        raise JobOver
     return job
 
 

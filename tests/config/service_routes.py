@@ -1,4 +1,4 @@
-"""Routes that are no pages and no calls of the API: of the reward service, of SCIM, of a run's files."""
+"""Routes that are no pages and no calls of the API: of the reward service, of SCIM, of a run's files, of joined machines."""
 
 SCIM = {  # the installation's token opens them: tests/accounts/test_scim.py
     "scim/v2/",
@@ -16,8 +16,14 @@ RUN_FILES = {  # the token of the run's job opens them: tests/training/test_run_
     "v1/run-files/<int:pk>",
     "v1/run-files/<int:pk>/<path:name>",
 }
+MACHINES = {  # a join token, or the key of a machine opens them: tests/machines/test_calls.py
+    "v1/machines/join",
+    "v1/machines/claim",
+    "v1/machines/jobs/<int:pk>/heartbeat",
+    "v1/machines/jobs/<int:pk>/end",
+}
 RECEIVES = (
-    {"v1/traces"} | SCIM | RUN_FILES
+    {"v1/traces"} | SCIM | RUN_FILES | MACHINES
 )  # the project is the key's: tests/trajectories/test_traces.py holds it against keys
 NOTHING_THERE = {"^api/", "api/v1/"}  # answer 404 to everyone
 PROBED = ("", "/vllm", "/sglang", "/tei")

@@ -55,6 +55,8 @@ TEXTS: list[tuple[str, str]] = [
     ("subgoals.SubgoalProposal", "error"),
     ("hindsight.HindsightProposal", "error"),
     ("hindsight.HindsightTask", "text"),
+    ("machines.Machine", "name"),
+    ("machines.MachineJob", "log"),
     ("connectors.Connector", "address"),
     ("connectors.ConnectorRun", "error"),
     ("accounts.Invitation", "email"),

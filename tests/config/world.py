@@ -23,6 +23,8 @@ from apps.judges.models import Judge, JudgeRun
 from apps.key_nodes.services import set_key_nodes
 from apps.lifecycle.models import ProjectExport
 from apps.llm.models import LLMConnection
+from apps.machines.models import Machine, MachineJob
+from apps.machines.services import create_join_token
 from apps.metrics.models import Induction, Metric
 from apps.monitoring.models import Alert
 from apps.policy_documents.models import PolicyDocument, PolicyRule, PolicySplit, PolicyVersion
@@ -141,6 +143,27 @@ def make_world(slug: str) -> World:
     model_import = ModelImport.objects.create(project=project, source="hf://org/name", model_name="name")
     judge_run = JudgeRun.objects.create(judge=judge, campaign=campaign, prompt=1)
     webhook = Webhook.objects.create(project=project, url="https://example.org/", events=["run.finished"])
+    join_token, _ = create_join_token(project=project, by=people["researcher"])
+    machine = Machine.objects.create(
+        project=project,
+        name="box",
+        prefix=f"tsm_{project.pk}",
+        hash=f"{project.pk}",
+        device="CPU",
+        gpus=0,
+        version="1",
+        code_hash="0" * 64,
+        joined_by=people["researcher"],
+    )
+    MachineJob.objects.create(
+        project=project,
+        name=f"touchstone-{slug}-1",
+        files="/",
+        secret="",
+        processes=1,
+        gpus=0,
+        run=f"{slug}/1",
+    )
     connector = Connector.objects.create(project=project, name="Traces", kind="langfuse")
     connector_run = ConnectorRun.objects.create(connector=connector, state=JobState.SUCCEEDED)
     bulk_job = BulkJob.objects.create(project=project, work="score", model=model, query="agent=a")
@@ -254,6 +277,8 @@ def make_world(slug: str) -> World:
             "decisions": guard_decision.pk,
             "guard-decisions": guard_decision.pk,
             "webhooks": webhook.pk,
+            "machines": machine.pk,
+            "tokens": join_token.pk,
             "bulk": bulk_job.pk,
             "deletions": TrajectoryDeletion.objects.create(project=project, item_count=1).pk,
             "bulk-jobs": bulk_job.pk,

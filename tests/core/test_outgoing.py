@@ -323,6 +323,8 @@ TRUSTED = {
     "workers/launch/kubernetes.py": "the API server, at the operator's address",
     "workers/launch/ray_driver.py": "a free port and the interfaces of this machine",
     "workers/launch/ray_jobs.py": "Ray's dashboard, at the operator's address",
+    "workers/launch/machine_calls.py": "the installation that a machine joins, at the address that is given to `join`",
+    "apps/machines/management/commands/join.py": "this machine's name",
     "workers/launch/run_files.py": "the installation that started the job, at TOUCHSTONE_CLUSTER_URL",
 }
 NETWORK = {
@@ -357,5 +359,7 @@ def test_nothing_else_opens_connections() -> None:
 def test_none_but_launchers_use_httpx_past_the_guard() -> None:
     """Whatever else is allowed, only what speaks to addresses of the operator makes a client of httpx."""
     using = {name for name in TRUSTED if "import httpx\n" in (ROOT / name).read_text()}
-    launchers = {f"workers/launch/{name}.py" for name in ("kubernetes", "ray_jobs", "run_files")}
+    launchers = {
+        f"workers/launch/{name}.py" for name in ("kubernetes", "machine_calls", "ray_jobs", "run_files")
+    }
     assert using == {"apps/core/http/outgoing.py", "apps/core/http/upstream.py"} | launchers

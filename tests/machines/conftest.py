@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from apps.accounts.models import Project
+from apps.datasets.models import DatasetVersion
 from apps.machines.services import create_join_token
+from tests.datasets.feedback import freeze, import_pairs, pair
 from tests.machines.joined import JoinedProcess
 
 
@@ -35,3 +37,9 @@ def machines(tmp_path: Path) -> Iterator[JoinedMachines]:
     yield found
     for process in found.started:
         process.kill()
+
+
+@pytest.fixture
+def dataset_version(project: Project) -> DatasetVersion:
+    import_pairs(project, [pair(f"task-{n}") for n in range(12)])
+    return freeze(project)

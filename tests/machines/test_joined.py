@@ -67,7 +67,7 @@ def test_a_cancelled_run_and_a_revoked_machine(
 ) -> None:
     box = machines.start(live_server.url, project=project)
     cluster.until(Machine.objects.exists)
-    run = cluster.start(dataset_version, on="machine", recipe={"epochs": 2000})
+    run = cluster.start(dataset_version, on="machine", recipe={"epochs": 1000})
     thread = cluster.follow()
     cluster.until(lambda: cluster.checkpoints_sent(run))
     request_cancel(run)
