@@ -137,16 +137,22 @@ def revoke_machine(*, machine: Machine, by: Actor) -> None:
         record_audit(project=machine.project, actor=by, verb="machine.revoked", target=machine.name)
 
 
-@transaction.atomic
 def claim_job(*, machine: Machine, described: MachineInfo) -> MachineJob | None:
     """The oldest job that the machine can train, which is its own from now on. Raises Conflict for another version.
 
     A machine that asks trains nothing: what it had is lost.
     """
-    Machine.objects.filter(pk=machine.pk).update(last_seen_at=timezone.now(), **_described(described))
-    _lose_jobs(machine)
+    with transaction.atomic():  # kept where it is refused: the page tells its version
+        Machine.objects.filter(pk=machine.pk).update(last_seen_at=timezone.now(), **_described(described))
+        _lose_jobs(machine)
+    require_version(described)
+    return _claim_oldest(machine, described.gpus)
+
+
+@transaction.atomic
+def _claim_oldest(machine: Machine, gpus: int) -> MachineJob | None:
     jobs = MachineJob.objects.select_for_update(skip_locked=True).filter(
-        state=MachineJobState.QUEUED, gpus__lte=described.gpus
+        state=MachineJobState.QUEUED, gpus__lte=gpus
     )
     if machine.project_id is not None:
         jobs = jobs.filter(project=machine.project_id)

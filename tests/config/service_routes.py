@@ -1,4 +1,4 @@
-"""Routes that are no pages and no calls of the API: of the reward service, of SCIM, of a run's files, of joined machines."""
+"""Routes that are no pages, and no calls of the API: of the reward service, SCIM, a run's files, joined machines."""
 
 SCIM = {  # the installation's token opens them: tests/accounts/test_scim.py
     "scim/v2/",

@@ -227,7 +227,7 @@ def test_what_a_queued_job_waits_for(project: Project) -> None:
     launcher, handle = MachineLauncher(), {"job": "touchstone-1-1"}
     launcher.submit(job(project, gpus=1))
     assert "no machine is joined" in launcher.poll(handle).reason
-    machine, _ = joined(project)
+    joined(project)
     assert launcher.poll(handle).reason == "no joined machine has 1 GPUs"
     Machine.objects.update(gpus=1)
     assert launcher.poll(handle).reason == "waits for a machine that trains another run"
