@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 
 
 def described(**changes: Any) -> MachineInfo:
-    values = {
+    values: dict[str, Any] = {
         "device": "CPU, 2 cores",
         "gpus": 0,
         "version": installed_version(),
