@@ -88,7 +88,7 @@ class MachineLauncher:
 
 
 def require_machine(project: Project, gpus: int) -> None:
-    """Raises DomainError where no joined machine could ever take a run of the project that asks for so many GPUs."""
+    """Raises DomainError where no joined machine could ever take a run of the project with this number of GPUs."""
     found = list(machines_for(project))
     if not found:
         raise DomainError(

@@ -59,7 +59,7 @@ class Machine(models.Model):
 class MachineJobState(models.TextChoices):
     QUEUED = "queued", "Queued"
     RUNNING = "running", "Running"
-    ENDED = "ended", "Ended"  # by itself; exit_status tells how
+    ENDED = "ended", "Ended"  # exit_status tells how
     LOST = "lost", "Lost"  # its machine was not heard of, or claimed another job
     CANCELLED = "cancelled", "Cancelled"
 

@@ -14,7 +14,7 @@ from workers.launch.machine_calls import training_code_hash
 
 
 def live_machines() -> QuerySet[Machine]:
-    """Not revoked, and whoever made the token may still have one: as keys end when their owner leaves."""
+    """Not revoked, and the person who made the token may still make one: as keys end when their owner leaves."""
     role = Membership.objects.filter(
         project=OuterRef("project"), user=OuterRef("joined_by"), role__in=(Role.RESEARCHER, Role.OWNER)
     ).values("role")
@@ -56,7 +56,7 @@ def why_it_waits(job: MachineJob) -> str:
     heard = timezone.now() - timedelta(seconds=settings.MACHINE_LEASE_SECONDS)
     machines = [machine for machine in machines if machine.last_seen_at >= heard]
     if not machines:
-        return "no joined machine was heard of lately; start `touchstone join` there"
+        return "no joined machine was heard of recently; start `touchstone join` there"
     machines = [machine for machine in machines if is_current(machine)]
     if not machines:
         return f"joined machines have other versions than {installed_version()} of this installation"

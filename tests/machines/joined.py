@@ -33,7 +33,7 @@ class JoinedProcess:
         return cls(process, home, output)
 
     @property
-    def said(self) -> str:
+    def printed(self) -> str:
         return self.output.read_text()
 
     def kill(self) -> None:

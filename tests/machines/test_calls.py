@@ -234,7 +234,7 @@ def test_what_a_queued_job_waits_for(project: Project) -> None:
     Machine.objects.update(version="0.0.1")
     assert "have other versions" in launcher.poll(handle).reason
     Machine.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
-    assert "no joined machine was heard of lately" in launcher.poll(handle).reason
+    assert "no joined machine was heard of recently" in launcher.poll(handle).reason
     launcher.cancel(handle)
     assert launcher.poll(handle).phase == JobPhase.CANCELLED
     assert launcher.check() == "1 joined, 0 heard of in the last 90 s"

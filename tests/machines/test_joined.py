@@ -53,9 +53,9 @@ def test_a_killed_machine_resumes_and_ends_with_the_weights_of_an_uninterrupted_
     assert cluster.weights(run) == cluster.weights(local)
     assert not MachineJob.objects.exists()
 
-    cluster.until(lambda: f"desk/{run.pk}: trained" in box.said)
+    cluster.until(lambda: f"desk/{run.pk}: trained" in box.printed)
     box.process.terminate()
-    assert box.process.wait(20) == 0, box.said
+    assert box.process.wait(20) == 0, box.printed
     kept = sorted(path.relative_to(box.home).as_posix() for path in box.home.rglob("*") if path.is_file())
     assert [name for name in kept if name.startswith("joined/")] == ["joined/.lock", "joined/machine.json"]
     assert stat.S_IMODE((box.home / "joined" / "machine.json").stat().st_mode) == 0o600
@@ -82,7 +82,7 @@ def test_a_cancelled_run_and_a_revoked_machine(
     assert not list((box.home / "joined" / "weights").iterdir())
     revoke_machine(machine=Machine.objects.get(), by=None)
     assert box.process.wait(30) == 1
-    assert "revoked" in box.said.splitlines()[-1], box.said
+    assert "revoked" in box.printed.splitlines()[-1], box.printed
     assert not list((box.home / "joined" / "jobs").iterdir())
     cluster.until(lambda: MachineJob.objects.filter(state="queued").exists())
     cluster.until(lambda: "no machine is joined" in reason(run))

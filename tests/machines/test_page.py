@@ -23,10 +23,10 @@ def test_a_token_is_shown_once_with_the_command(
 ) -> None:
     settings.CLUSTER_URL = "https://touchstone.example.org"
     url = reverse("machines:token-create", args=["desk"])
-    shown = researcher_client.post(url, {"hours": 2}).content.decode()
+    content = researcher_client.post(url, {"hours": 2}).content.decode()
     token = JoinToken.objects.get()
-    assert f"touchstone join https://touchstone.example.org --token {token.prefix}_" in shown
-    assert "ssh -R" not in shown
+    assert f"touchstone join https://touchstone.example.org --token {token.prefix}_" in content
+    assert "ssh -R" not in content
     assert f"{token.prefix}_" not in page(researcher_client) and f"{token.prefix}…" in page(researcher_client)
     assert researcher_client.post(url, {"hours": 1000}).status_code == 422
     researcher_client.post(reverse("machines:token-revoke", args=["desk", token.pk]))
@@ -45,8 +45,8 @@ def test_machines_with_their_runs(project: Project, researcher_client: Client) -
     MachineLauncher().submit(job(other, "touchstone-2-1"))
     of_all, _ = joined(None)
     services.claim_job(machine=of_all, described=described())
-    shown = page(researcher_client)
-    assert "a run of another project" in shown and "other/1" not in shown
+    content = page(researcher_client)
+    assert "a run of another project" in content and "other/1" not in content
     Machine.objects.filter(pk=mine.pk).update(version="0.0.1")
     assert "it gets no runs until it has the same" in page(researcher_client)
     revoke = reverse("machines:machine-revoke", args=["desk", of_all.pk])
