@@ -38,11 +38,17 @@ def world(db: None, tmp_path: Any) -> Iterator[World]:
         yield world
 
 
-def statements(world: World, path: str) -> tuple[int, list[str]]:
-    client = Client()
-    role = Role.ANNOTATOR if PAGES[path][1] == HERS or path.endswith("/history/") else Role.OWNER
-    client.force_login(world.people[role])
-    client.raise_request_exception = False
+@pytest.fixture
+def clients(world: World) -> dict[Role, Client]:
+    """Signed in once: to sign in takes as long as a page."""
+    clients = {role: Client(raise_request_exception=False) for role in (Role.ANNOTATOR, Role.OWNER)}
+    for role, client in clients.items():
+        client.force_login(world.people[role])
+    return clients
+
+
+def statements(world: World, clients: dict[Role, Client], path: str) -> tuple[int, list[str]]:
+    client = clients[Role.ANNOTATOR if PAGES[path][1] == HERS or path.endswith("/history/") else Role.OWNER]
     with CaptureQueriesContext(connection) as captured:
         answer = client.get(filled(path, world.names, "desk"))
         if isinstance(answer, FileResponse):
@@ -52,13 +58,15 @@ def statements(world: World, path: str) -> tuple[int, list[str]]:
     return answer.status_code, [query["sql"] for query in captured.captured_queries]
 
 
-def test_a_page_of_many_rows_takes_as_many_statements_as_one_of_one(world: World) -> None:
-    before = {path: statements(world, path) for path in LISTED}
+def test_a_page_of_many_rows_takes_as_many_statements_as_one_of_one(
+    world: World, clients: dict[Role, Client]
+) -> None:
+    before = {path: statements(world, clients, path) for path in LISTED}
     copied = copy_rows(world.project, ROWS - 1)
     assert len(copied) > 55, copied
     grown = []
     for path, (status, few) in before.items():
-        after, many = statements(world, path)
+        after, many = statements(world, clients, path)
         assert after == status, path
         if len(many) > len(few) + MOST_MORE:
             grown.append(
