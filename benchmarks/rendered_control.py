@@ -157,8 +157,8 @@ class Scene:
 
     def caption(self, control: RenderedControl, dice: random.Random) -> str:
         """A third of them name the background."""
-        said = control.caption(self.state, dice)
-        return f"{said} on a {self.background} background" if dice.random() < 1 / 3 else said
+        caption = control.caption(self.state, dice)
+        return f"{caption} on a {self.background} background" if dice.random() < 1 / 3 else caption
 
 
 def drawn(control: RenderedControl, count: int, seed: int) -> tuple[list[Scene], list[Pixels]]:

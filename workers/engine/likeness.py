@@ -1,4 +1,4 @@
-"""Components of goal likeness: each is a model of its own question, on the encoders of a served one."""
+"""Components of goal likeness: each asks the encoders of a served model for another goal."""
 
 from collections.abc import Mapping
 from dataclasses import replace
