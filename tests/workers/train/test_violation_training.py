@@ -34,6 +34,7 @@ def record(task: int, hurries: bool) -> StepLabelRecord:
     )
 
 
+@pytest.mark.usefixtures("with_linear_baseline")
 def test_a_run_is_reported_and_weighs_checks(
     run_directory: Callable[..., Path],
     tmp_path: Path,
