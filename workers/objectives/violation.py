@@ -42,7 +42,7 @@ def first_violation(record: StepLabelRecord) -> tuple[bool, int | None]:
     return None not in known[:place], place
 
 
-class Violation(Objective):
+class ForeseenViolation(Objective):
     """The value before the first step and after each one is the log-odds that no violation comes."""
 
     name = VIOLATION
@@ -139,4 +139,4 @@ def _record(example: Example) -> StepLabelRecord:
     return example.record
 
 
-OBJECTIVE = Violation
+OBJECTIVE = ForeseenViolation
