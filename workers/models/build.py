@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from workers.models.backbones.base import Backbone
 from workers.models.heads import HeadsConfig
 from workers.models.kinds import Names, kind_module, recipe_kind
 from workers.models.reward_model import RewardModel
@@ -29,7 +30,7 @@ def build(
     kind = kind_module(recipe_kind(recipe))
     names = Names(labels, tuple(criteria))
     backbone = kind.build(recipe, examples, like and like.backbone, device, names)
-    heads = _heads_config(kind.heads(recipe, backbone.width, names), recipe, backbone.width, names)
+    heads = _heads_config(kind.heads(recipe, backbone.width, names), recipe, backbone, names)
     aggregation, source = backbone.scoring(recipe.aggregation, reward_from)
     model = RewardModel(backbone, heads, aggregation=aggregation, reward_from=source)
     backbone.set_heads(model.heads)
@@ -42,17 +43,18 @@ def renderer_of(recipe: Recipe, examples: Sequence[Trajectory] = ()) -> Any:
 
 
 def _heads_config(
-    found: HeadsConfig | dict[str, Any], recipe: Recipe, width: int, names: Names
+    found: HeadsConfig | dict[str, Any], recipe: Recipe, backbone: Backbone, names: Names
 ) -> HeadsConfig:
     if isinstance(found, HeadsConfig):
         return found
     learns = recipe.distribution != "point"
     return HeadsConfig(
-        width=width,
+        width=backbone.width,
         ensemble=recipe.ensemble,
         labels=names.labels,
         criteria=bool(names.criteria),
         distribution=recipe.distribution if learns else "",
         quantiles=recipe.quantiles if recipe.distribution == "quantiles" else (),
+        linear=backbone.linear_values,
         **found,
     )

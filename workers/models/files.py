@@ -31,7 +31,11 @@ def save_heads(heads: Heads, folder: Path, *, without: tuple[str, ...] = ()) -> 
     config = heads.config
     described = asdict(config) | {"labels": list(config.labels), "dropout": 0.0}
     described |= {"named_criteria": list(config.named_criteria), "quantiles": list(config.quantiles)}
-    for key in ("distribution", "quantiles"):  # manifests of models without one are as they were before it
+    for key in (
+        "distribution",
+        "quantiles",
+        "linear",
+    ):  # manifests of models without one are as they were before it
         if not described[key]:
             del described[key]
     return described

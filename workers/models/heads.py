@@ -19,6 +19,7 @@ class HeadsConfig:
     labels: what a step can be called, () without such a head. criteria: whether there is a criterion head.
     named_criteria: those it knows by their names alone, of a backbone that has numbers for them; () reads their texts.
     distribution: "gaussian" or "quantiles" with a `Spread` of the reward, "" without. quantiles: their levels.
+    linear: whether perceptrons have a linear map of the state, as it is, next to them.
     """
 
     width: int
@@ -31,6 +32,7 @@ class HeadsConfig:
     bias: bool = False
     distribution: str = ""
     quantiles: tuple[float, ...] = ()
+    linear: bool = False
 
     def new_heads(self) -> "Heads":
         return Heads(self)
@@ -51,14 +53,15 @@ class Heads(nn.Module):
 
     def inherit(self, parent: "Heads") -> None:
         """Take over the weights of heads that both have; the others stay as they are."""
-        self.scalar.load_state_dict(parent.scalar.state_dict(), strict=True)
+        self.scalar.inherit(parent.scalar)
         if self.label is not None and parent.label is not None and self.config.labels == parent.config.labels:
-            self.label.load_state_dict(parent.label.state_dict(), strict=True)
+            self.label.inherit(parent.label)
         if self.criterion is not None and parent.criterion is not None:
             self.criterion.load_state_dict(parent.criterion.state_dict(), strict=True)
         same = [(heads.config.distribution, heads.config.quantiles) for heads in (self, parent)]
         if self.spread is not None and parent.spread is not None and same[0] == same[1]:
-            self.spread.load_state_dict(parent.spread.state_dict(), strict=True)
+            self.spread.scale.copy_(parent.spread.scale)
+            self.spread.map.inherit(parent.spread.map)
 
 
 class Ensemble(nn.Module):
@@ -79,6 +82,15 @@ class Ensemble(nn.Module):
         self.bias = nn.Parameter(torch.zeros(heads, inner))
         self.second = nn.Parameter(torch.randn(heads, inner, outputs) / math.sqrt(inner))
         self.dropout = nn.Dropout(config.dropout)
+        if config.linear:
+            self.linear = nn.Parameter(torch.randn(heads, width, outputs) / math.sqrt(width))
+
+    def inherit(self, parent: "Ensemble") -> None:
+        """Its weights; a linear map that it does not have begins at 0."""
+        weights = parent.state_dict()
+        if hasattr(self, "linear") and not hasattr(parent, "linear"):
+            weights["linear"] = torch.zeros_like(self.linear)
+        self.load_state_dict(weights, strict=True)
 
     def forward(self, states: Tensor) -> Tensor:
         """[n, width] -> [n, heads, outputs]"""
@@ -86,7 +98,10 @@ class Ensemble(nn.Module):
             outputs = torch.einsum("nw,kow->nko", states, self.weight)
             return outputs if self.bias is None else outputs + self.bias
         inner = torch.einsum("nw,kwi->nki", self.norm(states), self.first) + self.bias
-        return torch.einsum("nki,kio->nko", self.dropout(functional.gelu(inner)), self.second)
+        outputs = torch.einsum("nki,kio->nko", self.dropout(functional.gelu(inner)), self.second)
+        if hasattr(self, "linear"):
+            outputs = outputs + torch.einsum("nw,kwo->nko", states, self.linear)
+        return outputs
 
 
 class Spread(nn.Module):

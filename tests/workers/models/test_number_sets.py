@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,12 @@ import torch
 
 from workers.errors import RewardError
 from workers.models.artifact import load
+from workers.models.backbones.base import Placement
+from workers.models.backbones.number_sets import SetNetwork
+from workers.models.backbones.step_relations import StepRelations
 from workers.models.build import build, renderer_of
+from workers.models.kinds import features
+from workers.models.reward_model import RewardModel
 from workers.schema import Features, Step, Task, Trajectory
 from workers.schema.comparisons import PreferenceRecord
 from workers.schema.recipe import Recipe
@@ -151,6 +157,63 @@ class TestTeams:
         }
         with pytest.raises(RewardError, match="agents of a team have different sets"):
             renderer_of(NUMBERS, [Trajectory(steps=team.steps, task=team.task, metadata={"agents": agents})])
+
+
+class TestEarlierModels:
+    """The form before `StepRelations`: per-step maps, pooled over the agents."""
+
+    def earlier(self, recipe: Recipe = NUMBERS) -> tuple[Any, Trajectory]:
+        team = of_team(TestTeams.TURNS)
+        reads = renderer_of(recipe, [team])
+        torch.manual_seed(0)
+        network = SetNetwork(reads, width=16, layers=0, dropout=0.0, relations=False).double()
+        network.prepare([reads.render(team)])
+        return network, team
+
+    def test_they_compute_what_they_did(self) -> None:
+        network, team = self.earlier()
+        with torch.no_grad():
+            sums = network.states([network.renderer.render(team)]).flat[1:].sum(1)
+        # From the commit before `StepRelations`.
+        expected = [0.722950552, 0.759408624, 1.170065251, 0.666996586]
+        assert sums.tolist() == pytest.approx(expected, abs=1e-6)
+
+    def test_a_child_reads_as_its_parent_does(self) -> None:
+        network, team = self.earlier()
+        model = random_model(team)
+        parent = RewardModel(network, replace(model.heads.config, linear=False), aggregation="mean").double()
+        model.inherit(parent)
+        model.eval()
+        rendered = [network.renderer.render(team)]
+        with torch.no_grad():
+            assert torch.allclose(model(rendered).rewards, parent.eval()(rendered).rewards, atol=1e-6)
+
+    def test_a_file_that_names_no_relations_is_of_one(self, tmp_path: Path) -> None:
+        network, team = self.earlier()
+        heads = random_model(team).heads
+        described = features.save(network, heads, tmp_path, NUMBERS)
+        assert described["backbone"].pop("relations") is False
+        loaded, _, _ = features.load(tmp_path, described, Placement())
+        rendered = [network.renderer.render(team)]
+        assert torch.allclose(loaded.states(rendered).flat, network.states(rendered).flat, atol=1e-12)
+
+
+def test_a_linear_map_reads_the_least_distance_of_the_team() -> None:
+    turns: Sequence[Turn] = [{"north": (3.0, 4.0), "south": (6.0, 8.0)}, {"north": (0.0, 1.0)}]
+    team = of_team(turns)
+    reads = renderer_of(NUMBERS, [team])
+    network = StepRelations(reads.layout.lengths, 1, is_team=True)
+    inputs = 7  # two numbers, their sizes and squares, and their length
+    with torch.no_grad():
+        network.map.weight.zero_()
+        network.map.bias.zero_()
+        network.map.weight[0, 2 * inputs + inputs - 1] = 1  # after the step's own, and the means of the team
+        assert network([reads.render(team)]).flatten().tolist() == [5, 5, 1]
+
+
+def test_the_cost_of_a_team_is_its_steps() -> None:
+    team = of_team(TestTeams.TURNS)
+    assert random_model(team).backbone.cost([renderer_of(NUMBERS, [team]).render(team)]) == 4
 
 
 def replace_steps(trajectory: Trajectory, steps: tuple[Step, ...]) -> Trajectory:

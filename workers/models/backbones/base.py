@@ -35,6 +35,11 @@ class Backbone(nn.Module, ABC):
     )
 
     @property
+    def linear_values(self) -> bool:
+        """Whether heads have a linear map of a state next to their perceptron."""
+        return False
+
+    @property
     def shares(self) -> bool:
         """Whether a batch costs less where its items have much in common."""
         return False

@@ -1,8 +1,8 @@
 """The `features` backbone over sets of numbers and over teams, whatever their order and size.
 
 A set is read as by Zaheer et al. 2017 ("Deep Sets"): each of its rows is mapped, and their mean and maximum stand for
-it. So is a team: every agent's rows are mapped by the same weights, and the state after a step joins what its agent
-saw and did with the mean and the maximum, over the agents, of the latest that each of them saw and did.
+it. What an agent sees and does in a step is read by `StepRelations`, with what its team sees and does. Models trained
+before that mapped each row first, and took the mean and the maximum of the maps over the agents: they still do.
 """
 
 from collections.abc import Sequence
@@ -16,27 +16,44 @@ from torch.nn.utils.rnn import pad_sequence
 
 from workers.errors import RewardError
 from workers.models.backbones.base import Backbone
+from workers.models.backbones.step_relations import NumberScale, StepRelations, latest_steps
 from workers.models.states import States
 from workers.text.number_sets import SetNumbers, SetRenderer
 
 
 class SetNetwork(Backbone):
     """layers: of a GRU over the steps of all agents in the order of their turns; 0 has a step read no earlier one but
-    the latest of the other agents."""
+    the latest of the other agents. relations: False for the form of earlier models."""
 
     kind = "features"
 
-    def __init__(self, renderer: SetRenderer, *, width: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, renderer: SetRenderer, *, width: int, layers: int, dropout: float, relations: bool = True
+    ) -> None:
         super().__init__()
         self.renderer: SetRenderer = renderer
         self.width = width
+        self._dropout = dropout
         layout = renderer.layout
-        self.rows = nn.ModuleList(_RowMap(length, width, dropout) for length in layout.lengths)
+        self.relations = StepRelations(layout.lengths, width, is_team=layout.is_team) if relations else None
+        self.rows = nn.ModuleList()
+        self.team: nn.Linear | None = None
+        if not relations:
+            self._read_as_earlier()
         self.sets = nn.ModuleList(_SetMap(inner, width, dropout) for _, inner in layout.sets)
-        self.team = nn.Linear(2 * width, width) if layout.is_team else None
         self.start = nn.Parameter(torch.zeros(width))
         self.recurrent = nn.GRU(width, width, layers, batch_first=True) if layers else None
         self._is_scaled = False
+
+    def _read_as_earlier(self) -> None:
+        layout = self.renderer.layout
+        self.relations = None
+        self.rows = nn.ModuleList(_RowMap(length, self.width, self._dropout) for length in layout.lengths)
+        self.team = nn.Linear(2 * self.width, self.width) if layout.is_team else None
+
+    @property
+    def linear_values(self) -> bool:
+        return self.relations is not None
 
     def inherit(self, parent: Backbone) -> None:
         if not isinstance(parent, SetNetwork) or parent.renderer.layout != self.renderer.layout:
@@ -44,24 +61,31 @@ class SetNetwork(Backbone):
                 "the parent reads other numbers, sets or agents than these trajectories have.",
                 pointer="/parent",
             )
+        if parent.relations is None:
+            self._read_as_earlier()
+            self.to(self.start.device, self.start.dtype)
         self.load_state_dict(parent.state_dict(), strict=True)
         self._is_scaled = True
 
     def prepare(self, rendered: Sequence[Any]) -> None:
         if self._is_scaled:
             return
-        for part, length in zip(self.rows, self.renderer.layout.lengths, strict=True):
-            assert isinstance(part, _RowMap)
-            part.scale.fit([row for item in rendered for row in item.rows if len(row) == length])
+        for scale, length in zip(self._scales, self.renderer.layout.lengths, strict=True):
+            scale.fit([row for item in rendered for row in item.rows if len(row) == length])
         for place, part in enumerate(self.sets):
             assert isinstance(part, _SetMap)
             part.map.scale.fit([row for item in rendered for step in item.sets for row in step[place]])
 
+    @property
+    def _scales(self) -> list[NumberScale]:
+        """By length of the layout."""
+        if self.relations is not None:
+            return self.relations.number_scales
+        return [part.scale for part in self.rows if isinstance(part, _RowMap)]
+
     def deviations(self, length: int) -> NDArray[np.float64]:
         """[length]: the standard deviation of each number of a row over the training data; 1 where it never varies."""
-        part = self.rows[self.renderer.layout.lengths.index(length)]
-        assert isinstance(part, _RowMap)
-        return part.scale.deviations
+        return self._scales[self.renderer.layout.lengths.index(length)].deviations
 
     def set_deviations(self, place: int) -> NDArray[np.float64]:
         """Those of the rows of a set, by its place in the layout."""
@@ -71,7 +95,10 @@ class SetNetwork(Backbone):
 
     def states(self, batch: Sequence[SetNumbers], *, cache: Any = None) -> States:
         counts = tuple(len(item.rows) for item in batch)
-        x = self._steps(batch)
+        x = self._own_rows(batch) if self.relations is None else self.relations(batch)
+        for number, part in enumerate(self.sets):
+            sets = [step[number] for item in batch for step in item.sets]
+            x = x + part([self._tensor(elements) for elements in sets], x)
         if self.team is not None:
             x = x + self.team(_over_agents(x, batch))
         sequences = [torch.cat([self.start.unsqueeze(0), rows]) for rows in x.split(counts)]
@@ -83,7 +110,7 @@ class SetNetwork(Backbone):
         is_row = torch.arange(padded.shape[1], device=x.device) <= lengths.unsqueeze(1)
         return States(padded[is_row], counts, (0,) * len(batch))
 
-    def _steps(self, batch: Sequence[SetNumbers]) -> Tensor:
+    def _own_rows(self, batch: Sequence[SetNumbers]) -> Tensor:
         """[steps of the batch, width]: each as its agent saw it."""
         rows = [row for item in batch for row in item.rows]
         x = self.start.new_zeros(len(rows), self.width)
@@ -92,45 +119,13 @@ class SetNetwork(Backbone):
             if places:
                 read = part(self._tensor([rows[place] for place in places]))
                 x = x.index_add(0, torch.tensor(places, device=x.device), read)
-        for number, part in enumerate(self.sets):
-            sets = [step[number] for item in batch for step in item.sets]
-            x = x + part([self._tensor(elements) for elements in sets], x)
         return x
 
     def _tensor(self, rows: Sequence[Sequence[float]]) -> Tensor:
         return torch.tensor(rows, dtype=self.start.dtype, device=self.start.device)
 
     def cost(self, batch: Sequence[SetNumbers]) -> int:
-        return sum(len(item.rows) + sum(map(len, step)) for item in batch for step in item.sets or ((),))
-
-
-class _Scale(nn.Module):
-    """A row's numbers, their sizes and their squares, standardised over the training rows: what is linear in these
-    knows how far something is, whichever side it is on."""
-
-    def __init__(self, length: int) -> None:
-        super().__init__()
-        self.mean: Tensor
-        self.deviation: Tensor
-        self.register_buffer("mean", torch.zeros(3 * length))
-        self.register_buffer("deviation", torch.ones(3 * length))
-
-    def fit(self, rows: Sequence[Sequence[float]]) -> None:
-        if not rows:
-            return
-        powers = _powers(torch.tensor(rows, dtype=torch.float64))
-        deviation = powers.std(0, correction=0)
-        self.mean.copy_(powers.mean(0))
-        self.deviation.copy_(torch.where(deviation > 1e-6, deviation, torch.ones_like(deviation)))
-
-    @property
-    def deviations(self) -> NDArray[np.float64]:
-        """[length]: of the numbers as they are."""
-        return self.deviation[: len(self.deviation) // 3].double().cpu().numpy()
-
-    def forward(self, rows: Tensor) -> Tensor:
-        scaled: Tensor = (_powers(rows) - self.mean) / self.deviation
-        return scaled
+        return sum(len(item.rows) + sum(len(rows) for step in item.sets for rows in step) for item in batch)
 
 
 class _RowMap(nn.Module):
@@ -138,7 +133,7 @@ class _RowMap(nn.Module):
 
     def __init__(self, length: int, width: int, dropout: float) -> None:
         super().__init__()
-        self.scale = _Scale(length)
+        self.scale = NumberScale(length)
         self.map = nn.Sequential(
             nn.Linear(3 * length, width), nn.GELU(), nn.Dropout(dropout), nn.Linear(width, width)
         )
@@ -169,22 +164,9 @@ class _SetMap(nn.Module):
         return joined
 
 
-def _powers(rows: Tensor) -> Tensor:
-    return torch.cat([rows, rows.abs(), rows.square()], -1)
-
-
 def _over_agents(x: Tensor, batch: Sequence[SetNumbers]) -> Tensor:
     """[steps, 2 * width]: the mean and the maximum of the latest step of each agent that has acted by then."""
-    most = max(1 + max(item.agents, default=0) for item in batch)
-    latest: list[list[int]] = []
-    row = 0
-    for item in batch:
-        now = [-1] * most
-        for agent in item.agents:
-            now[agent] = row
-            latest.append(list(now))
-            row += 1
-    places = torch.tensor(latest, dtype=torch.long, device=x.device).reshape(-1, most)
+    places = latest_steps(batch, x.device)
     is_there = (places >= 0).unsqueeze(2)
     seen = x[places.clamp(min=0)]
     mean = (seen * is_there).sum(1) / is_there.sum(1)

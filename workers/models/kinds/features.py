@@ -48,15 +48,15 @@ def renderer(recipe: Recipe, examples: Sequence[Trajectory] = ()) -> NumberRende
 def build(
     recipe: Recipe, examples: Sequence[Trajectory], like: Any, device: str, names: Names
 ) -> FeatureNetwork | SetNetwork:
-    return _network(
-        renderer(recipe, examples), {"width": recipe.width, "layers": recipe.layers}, recipe.dropout
-    )
+    shape = {"width": recipe.width, "layers": recipe.layers, "relations": True}
+    return _network(renderer(recipe, examples), shape, recipe.dropout)
 
 
 def _network(reads: NumberRenderer, shape: dict[str, Any], dropout: float) -> FeatureNetwork | SetNetwork:
     width, layers = shape["width"], shape["layers"]
     if isinstance(reads, SetRenderer):
-        return SetNetwork(reads, width=width, layers=layers, dropout=dropout)
+        relations = shape.get("relations", False)  # earlier versions had none, and did not write so
+        return SetNetwork(reads, width=width, layers=layers, dropout=dropout, relations=relations)
     return FeatureNetwork(reads, width=width, layers=layers, dropout=dropout)
 
 
@@ -67,7 +67,12 @@ def heads(recipe: Recipe, width: int, names: Names) -> dict[str, Any]:
 def save(backbone: FeatureNetwork | SetNetwork, heads: Heads, folder: Path, recipe: Recipe) -> dict[str, Any]:
     save_file(tensors(backbone), folder / WEIGHTS)
     return {
-        "backbone": {"kind": KIND, "width": recipe.width, "layers": recipe.layers},
+        "backbone": {
+            "kind": KIND,
+            "width": recipe.width,
+            "layers": recipe.layers,
+            **({"relations": backbone.relations is not None} if isinstance(backbone, SetNetwork) else {}),
+        },
         "heads": save_heads(heads, folder),
         "text": {
             "features": backbone.renderer.features,
