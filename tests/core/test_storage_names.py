@@ -108,6 +108,7 @@ JOINED = {
         "posixpath.join(posixpath.dirname(path), posixpath.basename(used.hashed_name))",
     },
     "workers/launch/transfer.py": {"folder / _checked(name)"},
+    "workers/launch/part_cache.py": {"self._folder / digest"},  # of letters and digits
     "workers/launch/slurm.py": {"Path(folder) / f'{name}.log'", "Path(self._options.commands) / program"},
     "apps/active_learning/selecting.py": {"folder / f'{name}.jsonl'"},
     "apps/core/database/postgres_binaries.py": {

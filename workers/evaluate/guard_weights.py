@@ -237,18 +237,18 @@ def main() -> None:
     from workers.evaluate.predictions import score_records
     from workers.models import load
     from workers.schema.storage import read_split
-    from workers.train.run_directory import read_run_config
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("run", type=Path, help="directory of a finished training")
     parser.add_argument("--checks", type=Path, required=True, help="YAML or JSON")
     parser.add_argument("--without-model", action="store_true", help="weigh the checks alone")
     options = parser.parse_args()
-    _, recipe = read_run_config(options.run)
-    if recipe.objective != "violation" and not options.without_model:
-        parser.error(f"the run trained {recipe.objective!r}; train `violation`, or leave the model out")
     checks = parse_checks(options.checks.read_text(encoding="utf-8"))
     model = None if options.without_model else load(options.run / "model", device="cpu")
+    if model is not None:
+        objective = model.manifest["objective"]
+        if objective != "violation":
+            parser.error(f"the run trained {objective!r}; train `violation`, or leave the model out")
     evidence = []
     for split in ("validation", "test"):
         records = [record for record in read_split(options.run, split) if isinstance(record, StepLabelRecord)]

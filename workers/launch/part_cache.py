@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from workers.errors import RewardError
+
 
 class PartCache:
     """Files of `folder`, named by their SHA-256; those used longest ago go first. most_bytes: of all together."""
@@ -17,7 +19,9 @@ class PartCache:
         folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, digest: str, fetch: Callable[[], bytes]) -> bytes:
-        """The part; by `fetch` where it is not here, or damaged."""
+        """The part; by `fetch` where it is not here, or damaged. Raises RewardError for what is no SHA-256."""
+        if len(digest) != 64 or not digest.isalnum():
+            raise RewardError(f"{digest[:80]!r} in an index of files is no SHA-256.")
         path = self._folder / digest
         try:
             content = path.read_bytes()

@@ -2,7 +2,6 @@ import os
 import signal
 import socket
 from pathlib import Path
-from re import sub
 from typing import Any
 
 from django.conf import settings
@@ -23,6 +22,11 @@ from workers.launch.machine import (
 from workers.launch.machine_calls import InstallationCalls, JoinRequest, MachineInfo
 
 VARIABLE = "TOUCHSTONE_JOIN_TOKEN"
+
+
+def _machine_name(host: str) -> str:
+    kept = (mark if mark.isascii() and (mark.isalnum() or mark in "._-") else "-" for mark in host)
+    return "".join(kept).strip("-._")[:60] or "machine"
 
 
 class Command(TouchstoneCommand):
@@ -71,7 +75,7 @@ class Command(TouchstoneCommand):
                 f"A machine needs a token to join {url}: create one there on the page Machines, and give it with "
                 f"--token.{other}"
             )
-        name = name or sub(r"[^A-Za-z0-9._-]+", "-", socket.gethostname()).strip("-._")[:60] or "machine"
+        name = name or _machine_name(socket.gethostname())
         calls = InstallationCalls(url, token)
         answer = calls.join(JoinRequest(name=name, machine=machine))
         calls.close()
