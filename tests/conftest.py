@@ -233,7 +233,7 @@ def quiet_hearts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """A test within one transaction hides its rows from the heart's connection: a job of 5 s would seem lost."""
     marker = request.node.get_closest_marker("django_db")
     is_committed = (marker is not None and marker.kwargs.get("transaction")) or bool(
-        {"transactional_db", "live_server"} & set(request.fixturenames)
+        {"transactional_db", "live_server", "forked_programs"} & set(request.fixturenames)
     )
     if not is_committed:
         monkeypatch.setattr("apps.core.jobs.job_queue.heartbeat_seconds", lambda: 3600.0)
@@ -246,6 +246,15 @@ def forked_children(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
     if request.node.get_closest_marker("real_children") is None:
         monkeypatch.setattr("apps.core.processes.core_subprocess.start", forked.start)
+
+
+@pytest.fixture(scope="module")
+def forked_programs(django_db_blocker: Any) -> Iterator[None]:
+    """Programs of ours that the module starts are forks of this process (tests/forked_programs.py)."""
+    from tests import forked_programs
+
+    with forked_programs.forking(django_db_blocker.unblock):
+        yield
 
 
 @pytest.fixture(scope="session")

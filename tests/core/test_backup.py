@@ -23,11 +23,11 @@ from tests.core.homes import open_home
 from tests.faults.stack import ROOT, Stack
 from tests.migrated import fill_home
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forked_programs")]
 
 
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
+def stack(forked_programs: None) -> Iterator[Stack]:
     """A home that is empty but for its tables. Into one without them is restored in tests/core/test_roles.py."""
     with open_home() as home:
         fill_home(home)

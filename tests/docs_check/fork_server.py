@@ -87,7 +87,7 @@ def _answer(connection: socket.socket, programs: Mapping[str, Program]) -> None:
         first, descriptors, _, _ = socket.recv_fds(connection, 1, 3)
         request = json.loads(first + connection.makefile("rb").readline())
         _become(request, descriptors)
-        status = _exit_status(programs, request["command"])
+        status = exit_status(programs, request["command"])
     finally:
         with suppress(Exception):
             sys.stdout.flush()
@@ -115,7 +115,8 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _exit_status(programs: Mapping[str, Program], command: list[str]) -> int:
+def exit_status(programs: Mapping[str, Program], command: list[str]) -> int:
+    """Of the program that the command names, as an interpreter's would be."""
     name, arguments = command[0], command[1:]
     try:
         status = programs[name](arguments)

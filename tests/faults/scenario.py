@@ -36,12 +36,21 @@ from tests.migrated import fill_home
 
 @dataclass
 class Installation:
-    """A prepared stack. told: by `prepare`. rewards: of the two models. reference: an uninterrupted run's model."""
+    """A prepared stack. told: by `prepare`. models: the folder of the two models. rewards: theirs."""
 
     stack: Stack
     told: dict[str, Any]
+    models: Path
     rewards: dict[str, list[float]]
-    reference: Path
+
+    @property
+    def reference(self) -> Path:
+        """An uninterrupted run's model, trained where it is asked for first."""
+        snapshot = self.told["snapshot"]
+        data = self.stack.home / "artifacts" / snapshot["artifact"]
+        if not data.exists():  # the artifacts are elsewhere
+            return self.models
+        return reference_of(self.models, snapshot["hash"], data)
 
 
 def install(
@@ -60,11 +69,8 @@ def install(
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
         told = json.loads(done.stdout)
-        data = home / "artifacts" / told["snapshot"]["artifact"]
-        known = data.exists()  # else the artifacts are elsewhere
-        reference = reference_of(models, told["snapshot"]["hash"], data) if known else models
         await_endpoint(stack, told["key"])
-        return Installation(stack, told, rewards, reference)
+        return Installation(stack, told, models, rewards)
     except BaseException:
         stack.destroy()
         raise

@@ -16,6 +16,7 @@ import psutil
 import psycopg
 
 from tests.faults.outside import Wire
+from tests.forked_programs import command_of, home_of
 from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -233,11 +234,10 @@ def family(home: Path) -> list[psutil.Process]:
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
                 continue
-            if str(home) in " ".join(process.cmdline()) or process.environ().get("TOUCHSTONE_HOME") == str(
-                home
-            ):
+            words = command_of(process)
+            if str(home) in " ".join(words) or home_of(process) == str(home):
                 found.append(process)
-            elif process.cmdline()[:1] and process.cmdline()[0].startswith("postgres:"):
+            elif words[:1] and words[0].startswith("postgres:"):
                 parent = process.parent()
                 if parent is not None and str(home) in " ".join(parent.cmdline()):
                     found.append(process)
@@ -246,7 +246,7 @@ def family(home: Path) -> list[psutil.Process]:
 
 def kind_of(process: psutil.Process) -> str:
     with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-        words = process.cmdline()
+        words = command_of(process)
         if not words:
             return ""
         if Path(words[0]).name == "postgres":

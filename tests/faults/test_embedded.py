@@ -30,7 +30,7 @@ _CLAIMING = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'datasets_d
 
 
 @pytest.fixture(scope="module")
-def installed(models: Path) -> Iterator[Installation]:
+def installed(models: Path, forked_programs: None) -> Iterator[Installation]:
     with installation(models) as installed:
         yield installed
 

@@ -165,7 +165,7 @@ class TestWhole:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("with_linear_baseline")  # as the process that is killed has it
+@pytest.mark.usefixtures("forked_programs")
 class TestProcess:
     @pytest.mark.parametrize(
         ("there", "resumes"),

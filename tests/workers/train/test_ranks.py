@@ -26,7 +26,7 @@ from workers.schema import Task, write_records
 from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
 from workers.train.pipeline import train
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forked_programs")]
 LAUNCH = "import sys; from workers.train.distributed.launch import train_together as t; sys.exit(t(sys.argv[1:], 2))"
 
 
