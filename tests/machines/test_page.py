@@ -30,6 +30,7 @@ def test_a_token_is_shown_once_with_the_command(
     assert f"{token.prefix}_" not in page(researcher_client) and f"{token.prefix}…" in page(researcher_client)
     assert researcher_client.post(url, {"hours": 1000}).status_code == 422
     researcher_client.post(reverse("machines:token-revoke", args=["desk", token.pk]))
+    assert f"The join token {token.prefix} is revoked" in page(researcher_client)
     assert token.prefix not in page(researcher_client)
     settings.CLUSTER_URL = "http://127.0.0.1:8000"
     assert "ssh -R 8000:127.0.0.1:8000" in researcher_client.post(url, {"hours": 2}).content.decode()
