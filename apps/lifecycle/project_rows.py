@@ -13,7 +13,11 @@ OUTSIDE = frozenset({"accounts.AuditEvent"})
 
 @cache
 def project_paths() -> dict[type[models.Model], str]:
-    """By model, the lookup that leads to the project by relations that are always set; nearer ones come first."""
+    """By model, the lookup that leads to the project; nearer ones come first.
+
+    By relations that are always set, or that name the project itself and delete with it: a machine or a token without
+    a project is of all of them, so that those of a deleted project must not stay without one.
+    """
     found: dict[type[models.Model], str] = {Project: "pk"}
     waiting = [
         model
@@ -37,7 +41,7 @@ def _shortest(model: type[models.Model], found: dict[type[models.Model], str]) -
         field.name if (rest := found[field.related_model]) == "pk" else f"{field.name}__{rest}"
         for field in model._meta.concrete_fields
         if isinstance(field, models.ForeignKey)
-        and not field.null
+        and (not field.null or (field.related_model is Project and field.remote_field.on_delete is models.CASCADE))
         and isinstance(field.related_model, type)
         and field.related_model is not model
         and field.related_model in found

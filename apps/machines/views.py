@@ -72,7 +72,7 @@ def _page(
         "form": form,
         "tokens": tokens.select_related("created_by").order_by("-created_at"),
         "version": installed_version(),
-        "url": f"{url.scheme}://{url.netloc}",
+        "address": f"{url.scheme}://{url.netloc}",
         "host": url.netloc,
         "is_loopback": is_loopback(url.hostname or ""),
         **more,

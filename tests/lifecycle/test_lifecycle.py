@@ -32,6 +32,7 @@ from apps.lifecycle.archive_jobs import (
 from apps.lifecycle.models import ProjectDeletion, ProjectExport, RetentionRule, RetentionRun
 from apps.lifecycle.project_archive import read_project, write_project
 from apps.lifecycle.project_rows import project_paths, project_rows
+from apps.machines.models import JoinToken
 from apps.rewards.models import Endpoint, GuardDecision, ScoreSample
 from apps.rubrics.services import CriterionDraft, save_rubric
 from apps.training.models import Recipe
@@ -91,7 +92,7 @@ def test_every_table_with_rows_of_a_project_is_found() -> None:
             "accounts.AuditAlias",
             "accounts.FirstAccount",
         ),
-        *("accounts.ScimIdentity", "accounts.AccountLink", "accounts.GuessCounter", "accounts.UserSession"),
+        *("accounts.ScimIdentity", "accounts.GuessCounter", "accounts.UserSession"),
         *("accounts.User", "accounts.AuditEvent", "inbox.NotificationPreference", "rewards.ScoreReceipt"),
         "lifecycle.ProjectDeletion",
     }
@@ -120,6 +121,7 @@ def test_a_project_is_deleted_with_everything_and_no_other(db: None, settings: A
     assert deletion.state == JobState.SUCCEEDED and deletion.rows > 50
     assert not [model for model in project_paths() if project_rows(model, pk).exists()]
     assert {model: project_rows(model, other.project.pk).count() for model in project_paths()} == kept
+    assert not JoinToken.objects.filter(project=None).exists()  # which would open all projects
     assert not is_stored(export.artifact)
     assert is_stored(Export.objects.filter(project=other.project).exclude(artifact="").get().artifact)
     assert AuditEvent.objects.filter(verb="project.deleted", target="desk").exists()
