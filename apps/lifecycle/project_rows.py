@@ -41,7 +41,10 @@ def _shortest(model: type[models.Model], found: dict[type[models.Model], str]) -
         field.name if (rest := found[field.related_model]) == "pk" else f"{field.name}__{rest}"
         for field in model._meta.concrete_fields
         if isinstance(field, models.ForeignKey)
-        and (not field.null or (field.related_model is Project and field.remote_field.on_delete is models.CASCADE))
+        and (
+            not field.null
+            or (field.related_model is Project and field.remote_field.on_delete is models.CASCADE)
+        )
         and isinstance(field.related_model, type)
         and field.related_model is not model
         and field.related_model in found

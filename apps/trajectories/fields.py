@@ -32,10 +32,15 @@ class OrderedJSONField(models.JSONField):
 
 def encode_json(value: Any) -> str:
     """Raises InvalidRecord for NaN and infinities, which are not JSON."""
+    return json_bytes(value).decode()
+
+
+def json_bytes(value: Any) -> bytes:
+    """As encode_json, in UTF-8."""
     try:
         encoded = _encode(value)
         if b"null" in encoded:  # which may have been a NaN
             _check(msgspec.to_builtins(value))
-        return encoded.decode()
     except ValueError:
         raise InvalidRecord("a number is not finite (NaN, Infinity, or too large); leave it out.") from None
+    return encoded

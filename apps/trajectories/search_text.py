@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from django.contrib.postgres.search import SearchQuery
 
+from apps.trajectories.search_vectors import SEARCH_CONFIG, search_vector
 from workers.schema import Trajectory
 from workers.schema.patterns import SPACE, TextPattern
 
-SEARCH_CONFIG = "simple"
 # Characters of one text, half of them from its end, and of a trajectory that are indexed.
 _STEP, _ALL = 8_000, 200_000
 _BETWEEN_WORDS = re.compile(r"[^\w]+")
@@ -17,13 +17,24 @@ _TERM = TextPattern(rf'(-?)"([^"]*)"?|([^{SPACE}]+)')
 
 def searchable_words(trajectory: Trajectory) -> str:
     """The text to index, with a space between words, so that paths and URLs are found by their parts."""
+    return _BETWEEN_WORDS.sub(" ", _text(trajectory))
+
+
+def search_index(trajectory: Trajectory) -> bytes | str:
+    """The vector to store (`search_vectors`), or the words that the database makes it of."""
+    text = _text(trajectory)
+    vector = search_vector(text)
+    return _BETWEEN_WORDS.sub(" ", text) if vector is None else vector
+
+
+def _text(trajectory: Trajectory) -> str:
     texts = [
         text if len(text) <= _STEP else f"{text[: _STEP // 2]} {text[-_STEP // 2 :]}"
         for text in _texts(trajectory)
         if text
     ]
     if sum(map(len, texts)) <= _ALL:
-        return _BETWEEN_WORDS.sub(" ", " ".join(texts))
+        return " ".join(texts)
     pieces, left = [], _ALL
     for text in texts:
         pieces.append(_BETWEEN_WORDS.sub(" ", text[:left]))

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 from msgspec.structs import replace
 
 from apps.trajectories import models
-from apps.trajectories.fields import encode_json
+from apps.trajectories.copy_format import NULL, bytes_field, float_field, text_field
+from apps.trajectories.fields import encode_json, json_bytes
 from apps.trajectories.task_ids import content_task_id
 from workers import schema
 from workers.errors import InvalidRecord
@@ -20,6 +20,7 @@ _PARTS, _CALLS, _RESULTS = (
     tuple[schema.ToolCall, ...],
     tuple[schema.ObservationResult, ...],
 )
+_EMPTY_LIST, _EMPTY_OBJECT = bytes_field(b"[]"), bytes_field(b"{}")
 _TEXT_LIMIT = 200  # of names and ids other than those of tasks, as in models
 
 
@@ -50,18 +51,20 @@ def check_lengths(trajectory: schema.Trajectory) -> None:
         raise InvalidRecord(f"the name of a speaker has {longest} characters; the limit is {limit}.")
 
 
-def step_columns(step: schema.Step) -> tuple[Any, ...]:
-    """speaker, message, reasoning, tool_calls, observation, features, reward, metrics, extra; JSON encoded."""
-    return (
-        step.speaker,
-        encode_json(step.message) if step.message else "[]",
-        step.reasoning,
-        encode_json(step.tool_calls) if step.tool_calls else "[]",
-        encode_json(step.observation) if step.observation else "[]",
-        None if step.features is None else encode_json(step.features),
-        step.reward,
-        encode_json(step.metrics) if step.metrics else "{}",
-        encode_json(step.extra) if step.extra else "{}",
+def step_columns(step: schema.Step) -> bytes:
+    """speaker, message, reasoning, tool_calls, observation, features, reward, metrics, extra in the format of COPY."""
+    return b"".join(
+        (
+            text_field(step.speaker),
+            bytes_field(json_bytes(step.message)) if step.message else _EMPTY_LIST,
+            text_field(step.reasoning),
+            bytes_field(json_bytes(step.tool_calls)) if step.tool_calls else _EMPTY_LIST,
+            bytes_field(json_bytes(step.observation)) if step.observation else _EMPTY_LIST,
+            NULL if step.features is None else bytes_field(json_bytes(step.features)),
+            float_field(step.reward),
+            bytes_field(json_bytes(step.metrics)) if step.metrics else _EMPTY_OBJECT,
+            bytes_field(json_bytes(step.extra)) if step.extra else _EMPTY_OBJECT,
+        )
     )
 
 

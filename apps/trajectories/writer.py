@@ -22,8 +22,18 @@ from apps.accounts.models import Project
 from apps.accounts.project_numbers import take_numbers
 from apps.core.storage.disk_map import DiskMap
 from apps.trajectories import attachments, patterns, search_text, serialization
+from apps.trajectories.copy_format import (
+    bytes_field,
+    copy_rows,
+    copy_values,
+    integer_field,
+    row_start,
+    text_field,
+)
 from apps.trajectories.fields import encode_json
-from apps.trajectories.models import Document, Step, Task, Trajectory
+from apps.trajectories.models import Document, SearchText, Step, Task, Trajectory
+from apps.trajectories.search_vectors import SEARCH_CONFIG, database_agrees
+from apps.trajectories.selectors import load_trajectories
 from workers import schema
 
 _LOCK = 0x7472616A  # advisory lock class: writers of a project's trajectories
@@ -36,6 +46,7 @@ _STEP = (
     "trajectory_id, index, agent_step, source, speaker, message, reasoning, tool_calls, observation, features,"
     " reward, metrics, extra"
 )
+_STEP_FIELDS = _STEP.count(",") + 1
 # The hashes go as one array, so that the statement is the same however many there are.
 _THERE = "SELECT identity, id FROM trajectories_trajectory WHERE project_id = %s AND identity = ANY(%s)"
 _EQUAL = (
@@ -50,14 +61,15 @@ _WORDS = (
     " SELECT key, to_tsvector(%s::regconfig, words) FROM unnest(%s::bigint[], %s::text[]) AS new (key, words)"
     " ON CONFLICT (trajectory_id) DO UPDATE SET words = EXCLUDED.words"
 )
-_DOCUMENT = "trajectory_id, data"
+_DOCUMENT, _VECTOR = "trajectory_id, data", "trajectory_id, words"
 _TASK = "id, project_id, external_id, instruction, reference, metadata"
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedTrajectory:
     """A trajectory ready to be written. fields: of its row after the task's key, up to failed tools. source: task id,
-    the source's own id, agent, version. words: for full-text search. claims: sources in the form of attachment names.
+    the source's own id, agent, version. index: `search_text.search_index`. document: packed. steps: their rows after
+    the trajectory's key, in the format of COPY. claims: sources in the form of attachment names.
 
     Nothing of it is a container of containers, so that a chunk costs the garbage collector little.
     """
@@ -68,9 +80,9 @@ class PreparedTrajectory:
     source: tuple[str, ...]
     reward: float | None
     success: bool | None
-    words: str
+    index: bytes | str
     document: bytes
-    steps: list[tuple[Any, ...]]
+    steps: list[bytes]
     blobs: list[attachments.Blob]
     claims: frozenset[str]
 
@@ -109,7 +121,7 @@ def prepare_trajectory(
         ),
         reward=trajectory.reward,
         success=trajectory.success,
-        words=search_text.searchable_words(trajectory),
+        index=search_text.search_index(trajectory),
         document=compressor.compress(document),
         steps=_step_rows(trajectory.steps),
         blobs=blobs,
@@ -241,9 +253,7 @@ def _fill_outcomes(known: list[tuple[int, PreparedTrajectory]], result: WrittenT
 def write_search_words(words: Sequence[tuple[int, str]]) -> None:
     """Store the search words of trajectories by key; existing words are replaced."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            _WORDS, [search_text.SEARCH_CONFIG, [key for key, _ in words], [text for _, text in words]]
-        )
+        cursor.execute(_WORDS, [SEARCH_CONFIG, [key for key, _ in words], [text for _, text in words]])
 
 
 def _copy(
@@ -257,7 +267,7 @@ def _copy(
     numbers = take_numbers(project.pk, Trajectory._meta.db_table, len(chunk))
     identities = list(new)
     now = timezone.now()
-    _copy_rows(
+    copy_values(
         Trajectory,
         _TRAJECTORY,
         (
@@ -276,20 +286,42 @@ def _copy(
             for identity, number, (key, prepared) in zip(identities, numbers, keyed, strict=True)
         ),
     )
-    write_search_words([(key, prepared.words) for key, prepared in keyed])
-    _copy_rows(Document, _DOCUMENT, ((key, prepared.document) for key, prepared in keyed))
-    _copy_rows(Step, _STEP, ((key, *row) for key, prepared in keyed for row in prepared.steps))
+    documents = (row_start(key, 2) + bytes_field(prepared.document) for key, prepared in keyed)
+    copy_rows(Document, _DOCUMENT, documents)
+    copy_rows(Step, _STEP, (_keyed_steps(key, prepared.steps) for key, prepared in keyed))
+    _write_index(keyed)
     return {identity: key for identity, (key, _) in zip(identities, keyed, strict=True)}
 
 
-def _step_rows(steps: Sequence[schema.Step]) -> list[tuple[Any, ...]]:
-    out: list[tuple[Any, ...]] = []
+def _keyed_steps(key: int, steps: list[bytes]) -> bytes:
+    start = row_start(key, _STEP_FIELDS)
+    return start + start.join(steps)
+
+
+def _step_rows(steps: Sequence[schema.Step]) -> list[bytes]:
+    out: list[bytes] = []
     agent_step = 0
     for index, step in enumerate(steps):
         is_agent = step.source == "agent"
-        out.append((index, agent_step if is_agent else None, step.source, *serialization.step_columns(step)))
+        place = integer_field(index) + integer_field(agent_step if is_agent else None)
+        out.append(place + text_field(step.source) + serialization.step_columns(step))
         agent_step += is_agent
     return out
+
+
+def _write_index(keyed: list[tuple[int, PreparedTrajectory]]) -> None:
+    if not database_agrees():
+        rows = load_trajectories([key for key, _ in keyed])
+        write_search_words([(key, search_text.searchable_words(row)) for key, row in rows.items()])
+        return
+    vectors = (
+        row_start(key, 2) + bytes_field(prepared.index)
+        for key, prepared in keyed
+        if isinstance(prepared.index, bytes)
+    )
+    copy_rows(SearchText, _VECTOR, vectors)
+    if words := [(key, prepared.index) for key, prepared in keyed if isinstance(prepared.index, str)]:
+        write_search_words(words)
 
 
 def _tasks(project: Project, tasks: Sequence[schema.Task]) -> dict[str, int]:
@@ -304,7 +336,7 @@ def _tasks(project: Project, tasks: Sequence[schema.Task]) -> dict[str, int]:
     keys = {row.external_id: row.pk for row in found.values()}
     new = [task for task in wanted.values() if task.id not in found]
     made = list(zip(_next_keys(Task, len(new)), new, strict=True)) if new else []
-    _copy_rows(
+    copy_values(
         Task,
         _TASK,
         (
@@ -334,10 +366,3 @@ def _next_keys(model: type[Task | Trajectory], count: int) -> list[int]:
             [model._meta.db_table, count],
         )
         return [key for (key,) in cursor.fetchall()]
-
-
-def _copy_rows(model: type[Any], columns: str, values: Any) -> None:
-    statement = f"COPY {model._meta.db_table} ({columns}) FROM STDIN"
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        for row in values:
-            copy.write_row(row)
