@@ -40,7 +40,7 @@ _WORDS = {
     "ngrams": "an n-gram regression",
     "linear": "a linear model",
     "structure": "a linear model of hand-made features",
-    "numbers": "a regression on means of numbers",
+    "numbers": "a regression on numbers",
     "neighbours": "nearest neighbours",
 }
 

@@ -6,7 +6,6 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workers.errors import RewardError
 from workers.evaluate.learned_baselines import BaselineScores
@@ -19,12 +18,9 @@ from workers.schema import (
     RatingRecord,
 )
 from workers.schema.records import record_trajectories
-from workers.text import Numbers
-from workers.text.number_sets import SetNumbers, SetRenderer
+from workers.train.number_moments import Floats, moments
 
-Floats = NDArray[np.float64]
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-_MOMENTS = 3  # the means; these and those of the sizes; and those of the squares
 _FOLDS = 5
 
 
@@ -48,8 +44,8 @@ def number_scores(
 
     It learns from comparisons by logistic regression on differences where there are any, else from ratings by ridge
     regression (by logistic regression where all accept or reject), else from outcomes by logistic regression. How many
-    moments it reads (means over the steps of all agents, of their sizes, of their squares) and its penalty are those of
-    the lowest loss over folds of tasks. Empty where there are less than five tasks, or only one kind of answer.
+    of the `moments` it reads, and its penalty, are those of the lowest loss over folds of tasks. Empty where there are
+    less than five tasks, or only one kind of answer.
     """
     rows = _rows(model, [*training, *reported])
     examples = [
@@ -70,8 +66,8 @@ def number_scores(
         if side.content_hash in rows
     }
     best: tuple[float, Mapping[str, Floats], float] | None = None
-    for count in range(1, _MOMENTS + 1):
-        parts = {name: np.concatenate(moments[:count]) for name, moments in rows.items()}
+    for count in range(1, 1 + max(map(len, rows.values()))):
+        parts = {name: np.concatenate(read[:count]) for name, read in rows.items()}
         for penalty in PENALTIES:
             check()
             loss = _loss(examples, parts, fold_of, penalty)
@@ -97,7 +93,7 @@ def _rows(model: LoadedModel, records: Iterable[FeedbackRecord]) -> dict[str, li
         for side in record_trajectories(record):
             if side.content_hash not in found:
                 with suppress(RewardError):  # of another kind, such as text
-                    found[side.content_hash] = _moments(model, model.render(side))
+                    found[side.content_hash] = moments(model.renderer, model.render(side))
     return found
 
 
@@ -134,30 +130,6 @@ def _better(record: PreferenceRecord | RankingRecord) -> list[tuple[int, int]]:
         return {"a": [(0, 1)], "b": [(1, 0)]}.get(record.choice, [])
     ranked = sorted(range(len(record.ranks)), key=lambda place: record.ranks[place])
     return [(a, b) for a, b in combinations(ranked, 2) if record.ranks[a] != record.ranks[b]]
-
-
-def _moments(model: LoadedModel, numbers: Numbers) -> list[Floats]:
-    """Of the rows of each length, and of each set: means, of sizes, of squares."""
-    renderer = model.renderer
-    groups: list[tuple[int, list[tuple[float, ...]]]]
-    if isinstance(renderer, SetRenderer) and isinstance(numbers, SetNumbers):
-        groups = [
-            (length, [row for row in numbers.rows if len(row) == length])
-            for length in renderer.layout.lengths
-        ]
-        groups += [
-            (width, [row for step in numbers.sets for row in step[place]])
-            for place, (_, width) in enumerate(renderer.layout.sets)
-        ]
-    else:
-        groups = [(len(numbers.rows[0]), list(numbers.rows))]
-    tables = [np.array(rows or [(0.0,) * length]).reshape(-1, length) for length, rows in groups]
-    counts = np.log1p([len(rows) for _, rows in groups])
-    return [
-        np.concatenate([counts, *(table.mean(0) for table in tables)]),
-        np.concatenate([np.abs(table).mean(0) for table in tables]),
-        np.concatenate([(table**2).mean(0) for table in tables]),
-    ]
 
 
 class _Fit:
