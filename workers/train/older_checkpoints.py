@@ -61,6 +61,17 @@ def require_same_frozen_weights(state: dict[str, Any], model: nn.Module, recipe:
         )
 
 
+def require_same_trained_weights(weights: dict[str, torch.Tensor], module: nn.Module) -> None:
+    """Raises RewardError where the model of now trains what the checkpoint's did not: the rest would stay untrained."""
+    trained = {name for name, parameter in module.named_parameters() if parameter.requires_grad}
+    if missing := sorted(trained - weights.keys()):
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise RewardError(
+            f"the checkpoint lacks {missing[0]}{more}: it is of an earlier version, whose models of this recipe had "
+            "other parts. Finish the run with that version, or delete checkpoints/ to start from the beginning."
+        )
+
+
 def drop_what_differs(
     state: dict[str, Any], module: MultiObjectiveModule, recipe: Recipe, report: Report, *, validates: bool
 ) -> None:

@@ -39,7 +39,12 @@ from workers.train.limits import (
     is_out_of_memory,
 )
 from workers.train.multi_objective import ValidationValues
-from workers.train.older_checkpoints import drop_what_differs, marks, require_same_frozen_weights
+from workers.train.older_checkpoints import (
+    drop_what_differs,
+    marks,
+    require_same_frozen_weights,
+    require_same_trained_weights,
+)
 from workers.train.optimiser import make_optimiser, set_learning_rate
 from workers.train.precision import uses_bfloat16
 from workers.train.training import Training
@@ -288,6 +293,7 @@ class RewardTrainer(Training):
         drop_what_differs(state, self.module, self.recipe, self.report, validates=validates)
         require_same_frozen_weights(state, self.model, self.recipe)
         state = self.process_group.complete_checkpoint(folder, state)
+        require_same_trained_weights(state["weights"], self.module)
         self.process_group.load_weights(self.module, state["weights"])
         self.process_group.load_optimiser(self.optimiser, state["optimiser"])
         restore_random_state_of_rank(

@@ -1,8 +1,11 @@
 import shutil
 from pathlib import Path
 
+import pytest
 import torch
+from torch import nn
 
+from workers.errors import RewardError
 from workers.train.checkpoints import (
     checkpoint_path,
     file_sizes,
@@ -10,6 +13,7 @@ from workers.train.checkpoints import (
     save_checkpoint,
     shards_folder,
 )
+from workers.train.older_checkpoints import require_same_trained_weights
 
 
 def save(folder: Path, *steps: int) -> None:
@@ -94,3 +98,14 @@ def test_a_checkpoint_whose_shards_are_not_all_there_leaves_the_one_before(tmp_p
         state, unreadable = newest_checkpoint(tmp_path)
         assert state is not None
         assert (state["step"], unreadable) == (1, ["step-000000002.pt"])
+
+
+def test_a_checkpoint_without_a_part_that_is_trained_now_is_refused() -> None:
+    module = nn.ModuleDict({"old": nn.Linear(2, 1), "new": nn.Linear(2, 1), "frozen": nn.Linear(2, 1)})
+    module["frozen"].requires_grad_(False)
+    weights = {name: weight for name, weight in module.state_dict().items() if name.startswith("old")}
+    with pytest.raises(RewardError, match=r"lacks new\.bias and 1 more: it is of an earlier version"):
+        require_same_trained_weights(weights, module)
+    require_same_trained_weights(
+        weights | {name: weight for name, weight in module.state_dict().items()}, module
+    )
