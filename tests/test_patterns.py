@@ -23,6 +23,7 @@ ALLOWED = {
     "apps/core/health.py": "reads /proc/meminfo",
     "apps/trajectories/alignment.py": f"4,000 characters of a text; {_ONE_CLASS}",
     "apps/trajectories/rendering/words.py": f"12,000 characters; {_ONE_CLASS}",
+    "apps/trajectories/search_vectors.py": f"of search_text; {_ONE_CLASS}, and digits that begin a word",
     "apps/trajectories/search_text.py": f"8,000 characters of a text, at each import; {_ONE_CLASS}",
     "workers/engine/rules/repetition.py": _ONE_CLASS,
     "workers/induce/step_features.py": f"4,000 characters; {_ONE_CLASS}",

@@ -16,7 +16,7 @@ from tests.trajectories.reading import read_one
 pytestmark = pytest.mark.django_db
 _LONG = "x" * 2046
 TEXTS = (
-    *("", " ", "—", "The quick_brown FOX", "src/app.py:12 a@b.de", "“quoted” text… 😀"),
+    *("", " ", "—", "The quick_brown FOX", "src/app.py:12 a@example.org", "“quoted” text… 😀"),
     *("1e5", "1e5x", "1E5E6 1e5_x 1e5", "0x1f 12abc abc12 1_2 _a_", "9" * 2047 + "e5x"),
     *(_LONG + " y", _LONG + "x y", "1e5" + _LONG, "1e5" + _LONG + "x z", "x_" * 3000),
     *("w " * 20_000, " ".join(map(str, range(20_000))), "a b " * 9000, "a " * 255 + "b " * 16_128 + "a a"),
