@@ -73,11 +73,11 @@ class FrameReward:
         return FrameReward(self.model.looking_for(texts.with_alpha(alpha)), self.cache)
 
     def __call__(self, frames: Sequence[Pixels]) -> Numbers:
-        rendered = [self.model.render(shown(frame)) for frame in frames]
+        rendered = [self.model.render(frame_trajectory(frame)) for frame in frames]
         return np.array([score.raw for score in self.model.score(rendered, cache=self.cache)])
 
 
-def shown(frame: Pixels, task: str = "frame") -> Trajectory:
+def frame_trajectory(frame: Pixels, task: str = "frame") -> Trajectory:
     source = f"data:image/png;base64,{base64.b64encode(encode_picture(frame)).decode()}"
     seen = ObservationResult(content=(Part(type="image", source=source, media_type="image/png"),))
     steps = (
@@ -171,7 +171,7 @@ def adapted(
             continue
         is_a = (gap > 0) != (dice.random() < _NOISE)
         task = f"t{len(records)}"
-        sides = (shown(control.frame(state, _background(dice)), task) for state in (a, b))
+        sides = (frame_trajectory(control.frame(state, _background(dice)), task) for state in (a, b))
         records.append(
             PreferenceRecord(a=next(sides), b=next(sides), choice="a" if is_a else "b", annotator="world")
         )

@@ -30,8 +30,10 @@ TEMPLATE = "TOUCHSTONE_BENCHMARK_TEMPLATE"  # a migrated database on the server 
 COLUMNS = {
     "trajectories_task": "id, project_id, external_id, instruction, reference, metadata",
     "trajectories_trajectory": (
-        "id, project_id, task_id, external_id, agent_name, agent_version, source_format, content_hash, identity,"
-        " step_count, agent_step_count, token_count, outcome_reward, success, metadata, patterns, created_at"
+        "id, number, project_id, import_job_id, task_id, external_id, agent_name, agent_version, source_format,"
+        " content_hash, identity,"
+        " step_count, agent_step_count, token_count, outcome_reward, success, metadata, patterns, tools, failed_tools,"
+        " created_at"
     ),
     "trajectories_document": "trajectory_id, data",
     "trajectories_step": (

@@ -1,5 +1,6 @@
 """The charts of an evaluation report, as charts.js takes them."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apps.core.share_interval import wilson_interval
@@ -35,19 +36,7 @@ def best_of_n_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
     if len(curve) < 2:
         return None
     names = {"chosen": "highest reward", "random": "random", "best": "oracle"}
-    return {
-        "kind": "line",
-        "x": {"name": "n"},
-        "y": {"name": "success rate", "share": True, "min": 0, "max": 1},
-        "series": [
-            {
-                "name": label,
-                "points": [[point["n"], point[name]] for point in curve],
-                "dashed": name != "chosen",
-            }
-            for name, label in names.items()
-        ],
-    }
+    return _share_lines(curve, names, x="n", x_name="n", y_name="success rate")
 
 
 def over_optimisation_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -121,16 +110,20 @@ def violations_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
         "violated": "violation has come",
         "false": "alarm, without a violation",
     }
+    return _share_lines(curve, names, x="seen", x_name="agent steps seen", y_name="trajectories")
+
+
+def _share_lines(
+    curve: Sequence[Mapping[str, Any]], names: Mapping[str, str], *, x: str, x_name: str, y_name: str
+) -> dict[str, Any]:
+    """For charts.js: a line for each of the names, keys of the curve's points; all but the first are dashed."""
+    first = next(iter(names))
     return {
         "kind": "line",
-        "x": {"name": "agent steps seen"},
-        "y": {"name": "trajectories", "share": True, "min": 0, "max": 1},
+        "x": {"name": x_name},
+        "y": {"name": y_name, "share": True, "min": 0, "max": 1},
         "series": [
-            {
-                "name": label,
-                "points": [[row["seen"], row[name]] for row in curve],
-                "dashed": name != "detected",
-            }
+            {"name": label, "points": [[point[x], point[name]] for point in curve], "dashed": name != first}
             for name, label in names.items()
         ],
     }

@@ -13,9 +13,7 @@ from apps.rewards.services import put_spec
 from tests.picture_files import BLUE, RED, coloured, data_url, file_of
 from tests.rewards.conftest import Service, serves, store_model, wait_until
 from tests.rewards.wire.score_calls import score_results
-from tests.workers.dual_encoders import save_dual_encoder
-from workers.importing.importer import run
-from workers.json_files import write_json
+from tests.workers.dual_encoders import import_dual_encoder
 from workers.models import load
 from workers.schema import from_messages
 from workers.schema.records import Task, Trajectory
@@ -27,12 +25,7 @@ Json = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("likeness")
-    public = save_dual_encoder(folder / "public")
-    options = {"goal": "a red page", "baseline": "a page"}
-    write_json(folder / "request.json", {"checkpoint": str(public), "options": options})
-    run(folder)
-    return folder / "model"
+    return import_dual_encoder(tmp_path_factory.mktemp("likeness"))
 
 
 def register(project: Project, folder: Path, name: str) -> None:

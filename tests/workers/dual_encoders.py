@@ -8,6 +8,9 @@ import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
+from workers.importing.importer import run
+from workers.json_files import write_json
+
 WORDS = [
     *("a", "an", "the", "red", "blue", "page", "cart", "pole", "upright", "tilted"),
     *("with", "of", "car", "on", "hill", "valley", "done"),
@@ -51,6 +54,15 @@ def word_tokenizer(words: list[str], longest: int = 16) -> PreTrainedTokenizerFa
         eos_token="</s>",
         unk_token="<unk>",
     )
+
+
+def import_dual_encoder(folder: Path) -> Path:
+    """The artifact of a likeness to a red page, imported from a small encoder."""
+    public = save_dual_encoder(folder / "public")
+    options = {"goal": "a red page", "baseline": "a page"}
+    write_json(folder / "request.json", {"checkpoint": str(public), "options": options})
+    run(folder)
+    return folder / "model"
 
 
 def save_dual_encoder(folder: Path, kind: str = "clip", *, seed: int = 3) -> Path:

@@ -97,7 +97,7 @@ ANTIGRAVITY: list[dict[str, Any]] = [
     _antigravity(1, "SYSTEM", "CONVERSATION_HISTORY"),
     _antigravity(
         2, "MODEL", "PLANNER_RESPONSE", thinking="Listing.",
-        tool_calls=[{"name": "view_file", "args": {"AbsolutePath": '"/tmp/a.txt"'}}],
+        tool_calls=[{"name": "view_file", "args": {"AbsolutePath": '"notes/a.txt"'}}],
     ),
     _antigravity(
         3, "MODEL", "PLANNER_RESPONSE", content="And the folder.",
@@ -126,7 +126,7 @@ GROK: list[dict[str, Any]] = [
     {
         "type": "assistant",
         "content": "I'll read it.",
-        "tool_calls": [{"id": "call-1", "name": "read_file", "arguments": '{"target_file":"/tmp/hello.py"}'}],
+        "tool_calls": [{"id": "call-1", "name": "read_file", "arguments": '{"target_file":"src/hello.py"}'}],
         "model_id": "grok-4.5",
         "reasoning_effort": "high",
     },
@@ -146,7 +146,7 @@ GROK: list[dict[str, Any]] = [
 ]
 _DROID = {"session_id": "d1", "timestamp": "2025-12-26T02:00:00.000Z"}
 DROID: list[dict[str, Any]] = [
-    {"type": "system", "model": "droid-model", "cwd": "/tmp/large", "id": "sys1"} | _DROID,
+    {"type": "system", "model": "droid-model", "cwd": "shop", "id": "sys1"} | _DROID,
     {"type": "message", "role": "user", "text": "Count.", "id": "m1"} | _DROID,
     {"type": "message", "role": "assistant", "text": "Ok", "id": "m2"} | _DROID,
     {

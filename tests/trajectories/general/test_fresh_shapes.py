@@ -140,14 +140,14 @@ def test_a_chat_of_gemini_without_its_project() -> None:
 
 
 def test_an_early_rollout_of_codex_has_messages_without_a_type() -> None:
-    def said(role: str, text: str) -> dict[str, Any]:
+    def message(role: str, text: str) -> dict[str, Any]:
         return {
             "type": "response_item",
             "payload": {"role": role, "content": [{"type": "input_text", "text": text}]},
         }
 
     begin = {"type": "session.start", "payload": {"id": "c1", "cwd": "/work"}}
-    read = read_lines([begin, said("user", "Add caching"), said("assistant", "Adding it.")])
+    read = read_lines([begin, message("user", "Add caching"), message("assistant", "Adding it.")])
     assert (read.format, read.only.id, sources(read.only)) == ("codex", "c1", "ua")
 
 

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from tests.picture_files import BLUE, RED, coloured, data_url, file_of
-from tests.workers.dual_encoders import save_dual_encoder
+from tests.workers.dual_encoders import import_dual_encoder
 from workers.errors import RewardError
-from workers.importing.importer import run
-from workers.json_files import write_json
 from workers.models import load
 from workers.models.files import file_hash
 from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
@@ -25,12 +23,7 @@ RunDirectory = Callable[..., Path]
 
 @pytest.fixture(scope="module")
 def parent(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("parent")
-    public = save_dual_encoder(folder / "public")
-    options = {"goal": "a red page", "baseline": "a page"}
-    write_json(folder / "request.json", {"checkpoint": str(public), "options": options})
-    run(folder)
-    return folder / "model"
+    return import_dual_encoder(tmp_path_factory.mktemp("parent"))
 
 
 def recipe_of(parent: Path, **values: Any) -> Recipe:

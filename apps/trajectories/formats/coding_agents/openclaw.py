@@ -49,7 +49,7 @@ def _called(data: Message) -> Message:
     return {"toolName": name, "toolCallId": identity}
 
 
-def _told(event: Message) -> Message:
+def _as_telemetry(event: Message) -> Message:
     """An event of a trajectory as one of the telemetry; any other as it is."""
     data = event.get("data")
     if not _is_traced(event) or not isinstance(data, dict):
@@ -88,7 +88,7 @@ def _session(event: Any) -> str | None:
 def _answers(event: Any) -> bool:
     if not isinstance(event, dict):
         return False
-    event = _told(event)
+    event = _as_telemetry(event)
     return event.get("type") in ("tool.start", "message.out") or _has_answer(event.get("messages"))
 
 
@@ -109,7 +109,7 @@ def sniff(document: Any) -> bool:
 @storable
 def read(document: Any) -> Trajectory:
     given = objects(require_list(document))
-    events = list(map(_told, given))
+    events = list(map(_as_telemetry, given))
     listed = next((each for each in reversed(events) if _has_answer(each.get("messages"))), None)
     messages = list(listed["messages"]) if listed is not None else _put_together(events)
     if not messages:
